@@ -1,4 +1,4 @@
-"""Checks of arguments on the host: one line that names the argument, its value and what was expected.
+"""Checks of arguments on the host: one line with the argument, its value and what was expected.
 
 Each check takes its argument by name and gives it back as a NumPy value ready for use:
 

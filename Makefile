@@ -1,0 +1,45 @@
+# make figures   every table and figure, into figures/
+# make test      the tests and the examples in the docstrings and the README
+# make slow      the tests above ten seconds
+# make lint      ruff, format check, pyright
+#
+# Each makes .venv by itself from any Python >= 3.11; name one with make PYTHON=/path/to/python.
+
+.PHONY: figures test slow lint clean
+
+RUN := .venv/bin/python
+INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+figures: .venv/.installed
+	$(RUN) -m experiments
+
+test: .venv/.installed
+	$(RUN) -m pytest
+
+slow: .venv/.installed
+	$(RUN) -m pytest -m "slow and not gpu"
+
+lint: .venv/.installed-dev
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m pyright
+
+clean:
+	rm -rf .venv
+
+# The first Python on the path that is new enough; a name may exist and not run, so each is tried.
+NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$python $(NEW_ENOUGH) && { echo $$python; exit; }; done; echo python3)
+
+.venv/.installed: pyproject.toml constraints.txt
+	@"$(PYTHON)" $(NEW_ENOUGH) || { echo "dpjax needs Python >= 3.11, and $(PYTHON) is" \
+		"$$("$(PYTHON)" --version 2>/dev/null || echo missing):" \
+		"name another with make PYTHON=/path/to/python" >&2; exit 1; }
+	@test -x $(RUN) || "$(PYTHON)" -m venv .venv
+	$(INSTALL) --editable '.[experiments,test]'
+	@touch $@
+
+.venv/.installed-dev: .venv/.installed
+	$(INSTALL) --editable '.[dev]'
+	@touch $@
