@@ -18,6 +18,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 
+def real(**argument: Any) -> np.ndarray:
+    """A number or an array of numbers, infinities included, as float64."""
+    name, value, array = _numbers(argument, "a number")
+    return _require(name, value, array, ~np.isnan(array), "a number")
+
+
 def finite(**argument: Any) -> np.ndarray:
     """A number or an array of finite numbers, as float64."""
     name, value, array = _numbers(argument, "a finite number")
