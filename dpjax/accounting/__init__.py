@@ -1,0 +1,38 @@
+"""From what mechanisms leak to (epsilon, delta): float64 NumPy on the host, no JAX.
+
+An accountant is any function `(loss, delta) -> epsilon` whose answer is safe to claim. Submodules
+are loaded on first use:
+
+    loss        what releases leak: gaussian(m), laplace(m), ...; count * loss, loss + loss
+    basic       basic, advanced and optimal composition
+    rdp         the Rényi curve of a loss and its conversion to (epsilon, delta)
+    exact       the (epsilon, delta) of a loss with a certified bracket
+    gaussian    closed forms of Gaussian noise
+    calibrate   the least noise that meets a target
+"""
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpjax.accounting import basic as basic
+    from dpjax.accounting import calibrate as calibrate
+    from dpjax.accounting import exact as exact
+    from dpjax.accounting import gaussian as gaussian
+    from dpjax.accounting import loss as loss
+    from dpjax.accounting import rdp as rdp
+
+__all__ = ["basic", "calibrate", "exact", "gaussian", "loss", "rdp"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Load a submodule on first use."""
+    if name not in __all__:
+        raise AttributeError(f"module 'dpjax.accounting' has no attribute {name!r}")
+    return importlib.import_module(f"dpjax.accounting.{name}")
+
+
+def __dir__() -> list[str]:
+    """Public names, loaded or not."""
+    return sorted({*globals(), *__all__})
