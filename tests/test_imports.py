@@ -1,0 +1,71 @@
+"""What may load what: accounting no JAX, dpjax no scipy.stats, and matplotlib only the figures."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpjax
+
+ROOT = Path(__file__).parent.parent
+PUBLIC = sorted(dpjax.__all__)
+
+
+def loaded_by(code: str) -> set[str]:
+    """Names of the modules in a fresh process after running the code."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules, sep='\\n')"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(run.stdout.split())
+
+
+def test_the_check_sees_what_is_loaded():
+    assert {"jax", "dpjax", "scipy.stats"} <= loaded_by("import dpjax, jax, scipy.stats")
+
+
+@pytest.mark.parametrize("module", ["dpjax", "dpjax.accounting", "dpjax.theory", "dpjax.crossover"])
+def test_numpy_side_loads_no_jax(module):
+    modules = loaded_by(f"import {module}")
+    assert module in modules
+    assert not modules & {"jax", "jaxlib", "scipy.stats", "matplotlib"}
+
+
+@pytest.mark.parametrize(
+    "module",
+    sorted(
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in (ROOT / "dpjax" / "accounting").rglob("*.py")
+    ),
+)
+def test_each_accounting_module_alone_loads_no_jax(module):
+    assert not loaded_by(f"import {module}") & {"jax", "jaxlib", "scipy.stats", "matplotlib"}
+
+
+def test_whole_package_loads_no_slow_or_drawing_module():
+    names = ", ".join(f"dpjax.{name}" for name in PUBLIC)
+    modules = loaded_by(f"import dpjax; {names}")
+    assert "jax" in modules
+    assert not modules & {"scipy.stats", "matplotlib", "pandas"}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_name_loads_and_is_listed(name):
+    assert getattr(dpjax, name) is getattr(dpjax, name)
+    assert name in dir(dpjax)
+
+
+@pytest.mark.parametrize("name", ["simulate", "crossover"])
+def test_a_function_hides_its_module_in_whatever_order_they_load(name):
+    loaded_by(f"import dpjax.{name}; import dpjax; assert callable(dpjax.{name})")
+    loaded_by(f"import dpjax; dpjax.{name}; import dpjax.{name}; assert callable(dpjax.{name})")
+    loaded_by(f"from dpjax import {name}; assert callable({name})")
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):
+        _ = dpjax.no_such_name  # pyright: ignore[reportAttributeAccessIssue]
