@@ -1,0 +1,1 @@
+"""Pure functions `mechanism(key, value, *, scale, ...) -> answer`, one family a file."""
