@@ -94,7 +94,7 @@ def test_a_message_is_one_line_of_bounded_length():
 def test_one_of():
     assert _validate.one_of(("classic", "improved"), conversion="classic") == "classic"
     for value in ("best", None, 3):
-        with pytest.raises(ValueError, match=r"^conversion = .*: expected one of classic, improved"):
+        with pytest.raises(ValueError, match=r"^conversion = .*: expected one of classic, impr"):
             _validate.one_of(("classic", "improved"), conversion=value)
 
 
