@@ -1,0 +1,65 @@
+"""The minimum of a quasi-convex function for a whole array at once."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dpjax.accounting._typing import Reals
+
+_POLISH = (1e-2, 1e-2, 1e-3)  # steps of the last Newton rounds, in units of x
+
+
+def quasi_convex_minimum(
+    function: Callable[[Reals], Reals],
+    low: Reals,
+    high: Reals,
+    step: float,
+) -> tuple[Reals, Reals]:
+    """Where a quasi-convex function (it only falls, then only rises) is least, and how low.
+
+    The range is scanned in steps of about `step`; the neighbours of the lowest node enclose the
+    minimum and are scanned again, 8 times finer each time; Newton on differences ends it. The value
+    is always one the function took, so the minimum of a family of valid bounds is a valid bound.
+
+    Args:
+        function: takes nodes of shape (*grid, n) and gives their values; NaN counts as infinity.
+        low: lower end of the range, (*grid,).
+        high: upper end of the range, (*grid,).
+        step: spacing of the first scan, such that the function is smooth on a sixth of it.
+
+    Returns:
+        Place and value of the minimum, (*grid,); an end of the range where the function falls or
+        rises throughout.
+    """
+    best, least = np.array(low, dtype=float), np.full(np.shape(low), np.inf)
+
+    def scan(nodes: Reals) -> Reals:
+        """Values at the nodes, the best one kept."""
+        nonlocal best, least
+        values = np.asarray(function(nodes))
+        values = np.where(np.isnan(values), np.inf, values)
+        i = np.argmin(values, axis=-1)[..., None]
+        x, y = np.take_along_axis(nodes, i, -1)[..., 0], np.take_along_axis(values, i, -1)[..., 0]
+        best, least = np.where(y < least, x, best), np.minimum(y, least)
+        return values
+
+    start, stop = np.broadcast_arrays(low, high)
+    count = int(np.ceil(np.max(stop - start, initial=step) / step)) + 1
+    while True:
+        nodes = np.linspace(start, stop, count, axis=-1)
+        scan(nodes)
+        spacing = (stop - start) / (count - 1)
+        start, stop = np.maximum(best - spacing, low), np.minimum(best + spacing, high)
+        if np.max(spacing, initial=0) < 0.1:
+            break
+        count = 17
+    for h in _POLISH:
+        centre = np.clip(best, low + 2 * h, high - 2 * h)
+        f = scan(centre[..., None] + h * np.arange(-2, 3))
+        with np.errstate(all="ignore"):
+            slope = (f[..., 0] - 8 * f[..., 1] + 8 * f[..., 3] - f[..., 4]) / 12
+            curve = (-f[..., 0] + 16 * f[..., 1] - 30 * f[..., 2] + 16 * f[..., 3] - f[..., 4]) / 12
+            newton = centre - h * slope / curve
+        usable = (curve > 0) & (np.abs(newton - centre) < 0.2)
+        scan(np.where(usable, np.clip(newton, low, high), best)[..., None])
+    return best, least
