@@ -1,0 +1,136 @@
+"""Running sums of blocks of trials, in lanes side by side, with what rounding leaves out.
+
+A sum in float32 stands still once it is 2^24 times its terms. Here each lane adds up a few dozen
+numbers of a block, and the lanes of all blocks are added as pairs: a sum and its rounding error,
+which is exact (Knuth 1997, The Art of Computer Programming, vol. 2, section 4.2.2, Theorem B).
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array
+
+from dpjax.statistics import Histogram, Moments
+
+LANES = 1_024
+"""Running sums of each power, added up only at the end."""
+
+
+class Pair(NamedTuple):
+    """A sum and what rounding left out of it."""
+
+    sums: Array
+    residues: Array
+
+
+class Lanes(NamedTuple):
+    """The state of a simulation, each array with lanes in front of the shape of one trial's x."""
+
+    powers: tuple[Pair, ...]  # x, |x|, x^2, x^3, x^4 in units
+    min: Array
+    max: Array
+    above: Pair | None  # (edges, ...): trials at or above each edge, without lanes
+
+
+def empty(trials: int, shape: tuple[int, ...], dtype: Any, edges: Array | None) -> Lanes:
+    """Lanes before the first block of so many trials."""
+    lanes = jnp.zeros((min(LANES, trials), *shape), dtype)
+    above = None if edges is None else jnp.zeros((*edges.shape, *shape), dtype)
+    return Lanes(
+        powers=tuple(Pair(lanes, lanes) for _ in range(5)),
+        min=lanes + jnp.inf,
+        max=lanes - jnp.inf,
+        above=None if above is None else Pair(above, above),
+    )
+
+
+def add_block(
+    lanes: Lanes, x: Array, unit: Array, edges: Array | None, kept: Array | None = None
+) -> Lanes:
+    """Lanes after one more block x of (trials, ...), or after those trials of it that are kept."""
+    kept = None if kept is None else kept.reshape(-1, *(1,) * (x.ndim - 1))
+    scaled = x * jnp.broadcast_to(1 / unit, x.shape)
+
+    def fold(reduce: Any, values: Array, neutral: float) -> Array:
+        if kept is not None:
+            values = jnp.where(kept, values, neutral)
+        return reduce(values.reshape(-1, *lanes.min.shape), axis=0)
+
+    square = scaled * scaled
+    powers = (scaled, jnp.abs(scaled), square, square * scaled, square * square)
+    return Lanes(
+        powers=tuple(
+            add(pair, fold(jnp.sum, power, 0))
+            for pair, power in zip(lanes.powers, powers, strict=True)
+        ),
+        min=jnp.minimum(lanes.min, fold(jnp.min, x, jnp.inf)),
+        max=jnp.maximum(lanes.max, fold(jnp.max, x, -jnp.inf)),
+        above=None if lanes.above is None else add(lanes.above, _above(x, edges, kept)),
+    )
+
+
+def moments(lanes: Lanes, count: Pair, unit: Array, edges: Array | None) -> Moments:
+    """All lanes together."""
+    shape = unit.shape
+    count = Pair(*(jnp.broadcast_to(part, shape) for part in count))
+    powers = [count, *(_add_up(pair) for pair in lanes.powers)]
+    histogram = None
+    if lanes.above is not None:
+        bins = _between(lanes.above, count)
+        histogram = Histogram(edges, *(jnp.moveaxis(part, 0, -1) for part in bins))
+    return Moments(
+        min=jnp.min(lanes.min, axis=0),
+        max=jnp.max(lanes.max, axis=0),
+        unit=unit,
+        sums=jnp.stack([pair.sums for pair in powers], axis=-1),
+        residues=jnp.stack([pair.residues for pair in powers], axis=-1),
+        histogram=histogram,
+    )
+
+
+def count(blocks: Array, trials: int, tail: Array, dtype: Any) -> Pair:
+    """The trials of so many whole blocks and a tail; exact up to 2^48, also in float32."""
+    high, low = (blocks >> 16).astype(dtype) * 2.0**16, (blocks & 0xFFFF).astype(dtype)
+    total = Pair(high * trials, jnp.zeros((), dtype))
+    return add(add(total, low * trials), tail.astype(dtype))
+
+
+def add(total: Pair, term: Array) -> Pair:
+    """A sum with one more term, its rounding error kept."""
+    rounded = total.sums + term
+    back = rounded - total.sums
+    error = (total.sums - (rounded - back)) + (term - back)
+    return Pair(rounded, total.residues + error)
+
+
+def _add_up(pair: Pair) -> Pair:
+    """The sum over lanes, half onto half."""
+    lanes = pair.sums.shape[0]
+    while lanes > 1:
+        lanes //= 2
+        pair = add(
+            Pair(pair.sums[:lanes], pair.residues[:lanes] + pair.residues[lanes:]),
+            pair.sums[lanes:],
+        )
+    return Pair(pair.sums[0], pair.residues[0])
+
+
+def _above(x: Array, edges: Array | None, kept: Array | None) -> Array:
+    """How many of x (trials, ...) lie at or above each edge."""
+
+    def one(edge: Array) -> Array:
+        inside = x >= edge
+        inside = inside if kept is None else inside & kept
+        return jnp.sum(inside.astype(np.int32), axis=0).astype(x.dtype)
+
+    return lax.map(one, edges)
+
+
+def _between(above: Pair, count: Pair) -> Pair:
+    """Trials in each bin from the trials above each edge and altogether; exact."""
+    sums = jnp.concatenate([count.sums[None], above.sums, jnp.zeros_like(count.sums)[None]])
+    rest = jnp.concatenate([count.residues[None], above.residues, jnp.zeros_like(count.sums)[None]])
+    bins = add(Pair(sums[:-1], rest[:-1] - rest[1:]), -sums[1:])
+    return bins

@@ -1,0 +1,268 @@
+"""Simulation: a mechanism folded over trials into statistics, in constant memory.
+
+Trials come in blocks of one fixed size. Block j is drawn whole from `fold_in(key, j)`, the last one
+masked, so that a result depends on (key, num_trials) alone, a longer run repeats the trials of a
+shorter one and goes on, and any block can be replayed by itself.
+
+`simulate` is `pilot` and then `run_blocks` over all blocks. A driver that divides a long run calls
+`run_blocks` on fixed ranges of blocks and joins what it returns with `statistics.merge`, in order:
+the result does not depend on where each range ran.
+"""
+
+import functools
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.custom_batching
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.core import Tracer
+from jax.tree_util import Partial
+from jax.typing import ArrayLike
+from jaxtyping import Array
+
+from dpjax import _validate, accumulate, prng
+from dpjax.statistics import Moments
+
+BLOCK = 65_536
+"""Numbers in a block: as many trials of a scalar value, fewer of a longer one."""
+
+_LEAST_TRIALS = 16  # of a block, however long the value: fewer say too little about constant noise
+
+
+def difference(answer: Array, value: Array) -> Array:
+    """The error of an answer, `answer - value`."""
+    return answer - value
+
+
+def simulate(
+    key: Array,
+    mechanism: Callable[..., Any],
+    value: ArrayLike,
+    num_trials: int,
+    *,
+    measure: Callable[[Any, Array], Array] = difference,
+    edges: ArrayLike | None = None,
+    unit: ArrayLike | None = None,
+) -> Moments:
+    """Run a mechanism many times and return the statistics of `measure(answer, value)`.
+
+    Pure; works under jit and vmap (over the key and over array arguments of the mechanism).
+
+    Args:
+        key: one typed threefry2x32 key, used once.
+        mechanism: pure `(key, value) -> answer` that is given one key and `value` repeated along
+            a leading axis of trials, and answers every trial independently. Numbers and arrays
+            bound with `functools.partial` are traced, so other values need no new compilation;
+            bools, strings and functions are compiled in. For a mechanism of a single value see
+            `per_trial`.
+        value: the true answer. Use 0.0 where only the error matters: float32 numbers lie 8 apart
+            at 1e8.
+        num_trials: at least 1, fewer than 2^31 blocks.
+        measure: pure `(answer, value) -> x`, with trials along the leading axis of all three.
+        edges: increasing 1-D edges of a histogram of x, or None for none.
+        unit: a number near the size of x, so that its fourth power is in range. None: from the
+            root mean square of block 0.
+
+    Returns:
+        Moments of x over the trials, of the shape of one x.
+
+    Raises:
+        TypeError: `key` is no typed key.
+        ValueError: a key that is not threefry2x32; `num_trials` or `edges` out of range; a
+            mechanism that loses the axis of trials, or adds the same noise to every trial of a
+            block (inside traced code: statistics are NaN).
+
+    >>> import functools, jax, dpjax
+    >>> mechanism = functools.partial(dpjax.laplace, scale=10.0)
+    >>> moments = simulate(jax.random.key(0), mechanism, 0.0, 100_000)
+    >>> bool(abs(moments.rmse - 10.0 * 2**0.5) < 4 * moments.rmse_standard_error)
+    True
+    """
+    value = as_value(value)
+    blocks, tail = divmod(_validate.positive_count(num_trials=num_trials), block_trials(value))
+    if blocks >= 2**31:
+        raise ValueError(f"num_trials = {num_trials}: expected fewer than 2^31 blocks")
+    key, mechanism, edges = prng.unroll(key), as_pytree(mechanism), as_edges(edges)
+    found = pilot(key, mechanism, value, measure=measure)
+    if not isinstance(found, Tracer) and np.isnan(found).any():
+        raise ValueError(
+            f"mechanism = {_name(mechanism)}: expected independent noise, got the same for every"
+            " trial of a block or NaN; per_trial(mechanism) gives each trial a key"
+        )
+    unit = found if unit is None else jnp.broadcast_to(as_value(unit), found.shape) + 0 * found
+    return run_blocks(key, mechanism, value, 0, blocks, tail, unit, measure=measure, edges=edges)
+
+
+def per_trial(mechanism: Callable[..., Any]) -> Partial:
+    """Let a mechanism of a single value answer a block: a key for each trial by `split`, then vmap.
+
+    >>> import jax
+    >>> def noisy_count(key, value):
+    ...     return value + jax.random.laplace(key)
+    >>> simulate(jax.random.key(0), per_trial(noisy_count), 0.0, 1000).count
+    np.int64(1000)
+    """
+    return Partial(_each, as_pytree(mechanism))
+
+
+def _each(mechanism: Callable[..., Any], key: Array, values: Array) -> Any:
+    """The answers to a block of values, each with a key of its own."""
+    return jax.vmap(mechanism)(jax.random.split(key, values.shape[0]), values)
+
+
+@functools.partial(jax.jit, static_argnames="measure")
+def pilot(key: Array, mechanism: Partial, value: Array, *, measure: Callable) -> Array:
+    """The unit of each coordinate of x: the power of two nearest its root mean square in block 0.
+
+    NaN where noise is the same in every trial of the block, though not 0, or NaN: no simulation.
+    """
+    x = _block(key, mechanism, value, 0, measure=measure)
+    size = jnp.max(jnp.abs(x), axis=0)
+    mean_square = jnp.mean((x / jnp.where(size > 0, size, 1)) ** 2, axis=0)
+    exponent = jnp.round(jnp.log2(size * jnp.sqrt(mean_square)))
+    exponent = jnp.where(size > 0, jnp.clip(exponent, -100, 100), 0)
+    constant = jnp.all(x == x[:1]) & jnp.any(size > 0)
+    unit = jnp.ldexp(jnp.ones_like(size), exponent.astype(np.int32))
+    return jnp.where(constant | jnp.isnan(size), jnp.nan, unit)
+
+
+@functools.partial(jax.jit, static_argnames="measure")
+def run_blocks(
+    key: Array,
+    mechanism: Partial,
+    value: Array,
+    start: ArrayLike,
+    stop: ArrayLike,
+    tail: ArrayLike,
+    unit: Array,
+    *,
+    measure: Callable = difference,
+    edges: Array | None = None,
+) -> Moments:
+    """Moments of whole blocks from start up to stop and of the first `tail` trials of block stop.
+
+    The pure kernel of `simulate`: no checks. Compiled once for each mechanism and shape, whatever
+    the range and the numbers bound to the mechanism. Under vmap the points run one after another,
+    each in cache, with the bits that they have alone.
+
+    Args:
+        key: from `prng.unroll`.
+        mechanism: from `as_pytree`.
+        value: from `as_value`.
+        start: first block.
+        stop: block after the last whole one, below 2^31.
+        tail: trials of block `stop`; 0 leaves it out.
+        unit: what `pilot` returned for this key, mechanism and value.
+        measure: as in `simulate`.
+        edges: from `as_edges`.
+    """
+    run = jax.custom_batching.sequential_vmap(functools.partial(_run, measure, edges))
+    start, stop, tail = (jnp.asarray(number, np.int32) for number in (start, stop, tail))
+    return run(key, mechanism, value, start, stop, tail, unit)
+
+
+def _run(
+    measure: Callable,
+    edges: Array | None,
+    key: Array,
+    mechanism: Partial,
+    value: Array,
+    start: Array,
+    stop: Array,
+    tail: Array,
+    unit: Array,
+) -> Moments:
+    """Fold the blocks into lanes and the lanes into moments."""
+
+    def block(index: ArrayLike) -> Array:
+        return _block(key, mechanism, value, index, measure=measure)
+
+    def whole(index: Array, lanes: accumulate.Lanes) -> accumulate.Lanes:
+        return accumulate.add_block(lanes, block(index), unit, edges)
+
+    def first_of(index: Array, lanes: accumulate.Lanes) -> accumulate.Lanes:
+        kept = jnp.arange(trials) < tail
+        return accumulate.add_block(lanes, block(index), unit, edges, kept)
+
+    trials, *shape = (x := jax.eval_shape(block, 0)).shape
+    lanes = accumulate.empty(trials, tuple(shape), x.dtype, edges)
+    lanes = lax.fori_loop(start, stop, whole, lanes)
+    lanes = lax.cond(tail > 0, first_of, lambda _, lanes: lanes, stop, lanes)
+    return accumulate.moments(
+        lanes, accumulate.count(stop - start, trials, tail, x.dtype), unit, edges
+    )
+
+
+@functools.partial(jax.jit, static_argnames="measure")  # traced once, though used several times
+def _block(
+    key: Array, mechanism: Partial, value: Array, index: ArrayLike, *, measure: Callable
+) -> Array:
+    """The floats x of all trials of one block, trials in front."""
+    trials = block_trials(value)
+    values = jnp.broadcast_to(value, (trials, *value.shape))
+    x = jnp.asarray(measure(mechanism(jax.random.fold_in(key, index), values), values))
+    if x.shape[:1] != (trials,):
+        raise ValueError(
+            f"measure(mechanism(key, value), value) = {list(x.shape)}: expected {trials} trials in"
+            " front; per_trial(mechanism) lets a mechanism of a single value answer many"
+        )
+    return x.astype(x.dtype if x.dtype == np.float64 else np.float32)
+
+
+def block_trials(value: Array) -> int:
+    """Trials in a block of this value: a power of two, by the size of the value alone."""
+    return max(_LEAST_TRIALS, BLOCK >> max(value.size - 1, 0).bit_length())
+
+
+def as_value(value: ArrayLike) -> Array:
+    """An array as it is, a Python number as the default float."""
+    return jnp.asarray(value, dtype=float if isinstance(value, (bool, int, float)) else None)
+
+
+def as_edges(edges: ArrayLike | None) -> Array | None:
+    """Edges of a histogram in the default float, checked where they are concrete."""
+    if edges is None or isinstance(edges, Tracer):
+        return edges
+    checked = _validate.finite(edges=edges)
+    if checked.ndim != 1 or checked.size < 2 or (np.diff(checked) <= 0).any():
+        raise ValueError(f"edges = {list(checked.shape)}: expected two or more, increasing, 1-D")
+    return jnp.asarray(checked, dtype=float)
+
+
+def as_pytree(mechanism: Callable[..., Any]) -> Partial:
+    """A mechanism whose bound numbers and arrays are leaves, traced and not compiled in."""
+    if isinstance(mechanism, Partial):
+        return mechanism
+    if not isinstance(mechanism, functools.partial):
+        return Partial(mechanism)
+    static = {k: v for k, v in mechanism.keywords.items() if not _is_leaf(v)}
+    traced = {k: v for k, v in mechanism.keywords.items() if _is_leaf(v)}
+    function = _Bound(mechanism.func, tuple(sorted(static.items()))) if static else mechanism.func
+    return Partial(function, *mechanism.args, **traced)
+
+
+def _is_leaf(argument: Any) -> bool:
+    """Whether a bound argument is traced: numbers and arrays, but no bools."""
+    return not isinstance(argument, bool) and isinstance(
+        argument, (int, float, np.ndarray, np.generic, jax.Array)
+    )
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A function with keywords compiled in; equal ones share their compilation."""
+
+    function: Callable[..., Any]
+    keywords: tuple[tuple[str, Hashable], ...]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **dict(self.keywords), **kwargs)
+
+
+def _name(mechanism: Partial) -> str:
+    """The mechanism in an error message."""
+    return getattr(mechanism.func, "__name__", type(mechanism.func).__name__)
