@@ -1,0 +1,8 @@
+"""The figures: one module each, `run` makes the table and `draw` the picture from it.
+
+An experiment module has COLUMNS (the table's header), `run(trials, seed, progress)` that gives the
+rows, `draw(table)` that gives the figure and `report(table)` that gives its numbers as text. A
+figure is drawn from the written CSV alone, so what is in the picture is in the table beside it.
+"""
+
+NAMES = ("error_versus_epsilon", "distributions", "budget", "crossover")

@@ -1,0 +1,152 @@
+"""Run the experiments: python -m experiments [NAME ...]."""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from experiments import NAMES, manifest, table
+from experiments.progress import reporter
+
+DEFAULT_TRIALS = 10_000_000
+DEFAULT_SEED = 42
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with errors of one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run or redraw the named experiments; 2 and one line on the error stream if that fails."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        unknown = [name for name in options.names if name not in NAMES]
+        if unknown:
+            expected = ", ".join(NAMES)
+            raise ValueError(f"unknown experiment {unknown[0]!r}: expected some of {expected}")
+        _make_writable(options.out)
+        for name in dict.fromkeys(options.names or NAMES):
+            text = _redraw(name, options) if options.redraw else _run(name, options)
+            print(text, flush=True)
+    except (ValueError, OSError) as error:
+        parser.error(" ".join(str(error).split()))
+    return 0
+
+
+def _run(name: str, options: argparse.Namespace) -> str:
+    """Simulate, then draw; the report."""
+    experiment = importlib.import_module(f"experiments.{name}")
+    rows = experiment.run(options.trials, options.seed, reporter(name))
+    csv = table.to_csv(rows, experiment.COLUMNS).encode()
+    _write(options.out, {f"{name}.csv": csv})
+    return _draw(name, options.out, manifest.simulated(options.seed, options.trials))
+
+
+def _redraw(name: str, options: argparse.Namespace) -> str:
+    """Draw the table that is there; the report."""
+    if not (options.out / f"{name}.csv").exists():
+        raise ValueError(f"{options.out / f'{name}.csv'} is missing: expected a table to redraw")
+    return _draw(name, options.out, None)
+
+
+def _draw(name: str, folder: Path, run: dict | None) -> str:
+    """Draw from the CSV and renew the manifest; the report."""
+    from experiments import style  # here, so that bad arguments are told before a slow import
+
+    experiment = importlib.import_module(f"experiments.{name}")
+    path = folder / f"{name}.csv"
+    data = table.read(path, experiment.COLUMNS)
+    drawn = style.files(experiment.draw(data), name)
+    hashed = {path.name: path.read_bytes(), **drawn}
+    _write(folder, {**drawn, manifest.FILE: manifest.record(folder, name, hashed, run).encode()})
+    return experiment.report(data)
+
+
+def _write(folder: Path, files: dict[str, bytes]) -> None:
+    """Write each file whole or not at all."""
+    for name, data in files.items():
+        part = folder / f".{name}.part"
+        part.write_bytes(data)
+        os.replace(part, folder / name)
+
+
+def _make_writable(folder: Path) -> None:
+    """Make the folder and try it, before the work and not after."""
+    trial = folder / ".writable"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        trial.write_bytes(b"")
+        trial.unlink()
+    except OSError as error:
+        problem = error.strerror or str(error)
+        raise ValueError(f"--out = {folder}: expected a folder to write to ({problem})") from error
+
+
+def _parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = Parser(
+        prog="python -m experiments",
+        description="Make the figures and their tables: NAME.csv, NAME.png, NAME.svg each, and"
+        " manifest.json.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"some of {', '.join(NAMES)}; all if none is named"
+    )
+    parser.add_argument(
+        "--trials",
+        type=_whole(1, 10**12),
+        default=DEFAULT_TRIALS,
+        metavar="N",
+        help="simulated releases for each point (default 10,000,000)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=_whole(0, 2**32 - 1),  # JAX drops the bits above
+        default=DEFAULT_SEED,
+        help="0 to 2^32 - 1 (default 42)",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("figures"), metavar="FOLDER", help="default: figures"
+    )
+    parser.add_argument(
+        "--redraw", action="store_true", help="draw from the tables in the folder, simulate nothing"
+    )
+    return parser
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    """A reader of whole numbers within bounds; 1e7 and 10_000_000 are whole numbers too."""
+
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = _from_float(text)
+        if value is None or not low <= value <= high:
+            raise argparse.ArgumentTypeError(
+                f"got {text!r}, expected a whole number from {low} to {high}"
+            )
+        return value
+
+    return read
+
+
+def _from_float(text: str) -> int | None:
+    """A whole number written as a float, such as 1e7."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return int(value) if value.is_integer() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
