@@ -221,12 +221,12 @@ def _draw_curves(ax: Axes, table: Table) -> None:
         ax.annotate(
             f"k* = {k_star:.2f}" if left else f"{k_star:.2f}",
             (k_star, 1.35),
-            (-3 if left else 3, 0),
+            (-3 if left else 2.5, 0),
             textcoords="offset points",
             ha="right" if left else "left",
             color=look.colour,
             fontweight="bold",
-            fontsize=8.5,
+            fontsize=8,
         )
     style.log_axis(ax, "x", (1, 2, 5, 10, 20, 50, 100))
     style.log_axis(ax, "y", (1, 2, 5, 10, 20, 50, 100))

@@ -110,9 +110,9 @@ def draw(table: Table) -> Figure:
     answers.set_ylabel("Density per person")
     tails.set_ylabel("Density per person, log scale")
     style.name(answers, "Laplace", (true - 16, 0.031), style.LAPLACE, ha="right")
-    style.name(answers, "Gaussian", (203, 0.014), style.GAUSSIAN)
+    style.name(answers, "Gaussian", (203, 0.0175), style.GAUSSIAN)
     customary = {"fontsize": 7.5, "fontweight": "normal"}
-    style.name(answers, "customary, δ = $10^{-5}$", (203, 0.0105), style.GAUSSIAN, **customary)
+    style.name(answers, "customary,\nδ = $10^{-5}$", (203, 0.0092), style.GAUSSIAN, **customary)
     trials = style.power(table["trials"][0])
     tails.text(true, 4e-8, f"lines: theory\npoints:\n{trials} trials", ha="center", fontsize=8)
     return figure

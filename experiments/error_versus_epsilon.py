@@ -183,8 +183,8 @@ def _draw_error(ax: Axes, table: Table) -> None:
     unsafe = float(gaussian.customary_unsafe_epsilon(article.DELTA))
     ax.annotate(
         f"customary formula\nunsafe from ε = {unsafe:.2f}\n(dotted)",
-        (12, float(gaussian.customary_noise_multiplier(12, article.DELTA))),
-        (9.3, 3),
+        (unsafe, float(gaussian.customary_noise_multiplier(unsafe, article.DELTA))),
+        (7, 2.6),
         ha="center",
         fontsize=8,
         color=style.MUTED,
