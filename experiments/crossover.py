@@ -13,8 +13,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpjax import crossover, theory
-from dpjax.accounting import calibrate, exact, gaussian, loss, rdp
+from dpjax import curves, theory
+from dpjax.accounting import exact, rdp
+from dpjax.crossover import crossover, crossover_map
 from experiments import article, style
 from experiments.progress import Progress
 from experiments.table import Cell, Table
@@ -34,7 +35,7 @@ COLUMNS = (
     "first_integer",
 )
 EPSILON, DELTA = 1.0, article.DELTA
-NUM_QUERIES = np.arange(1, 101)
+UP_TO = 100  # queries: the end of the curves, and of what "stays better" says
 SIMULATED = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 70, 100)
 MAP_EPSILONS = np.array([float(f"{10 ** (i / 20):.4g}") for i in range(-40, 21)])
 MAP_DELTAS = np.array([float(f"{10 ** (i / 4):.4g}") for i in range(-48, -7)])
@@ -63,30 +64,19 @@ DESIGNS = {
     "gaussian_exact": Design("Gaussian, exact", "gaussian", style.GAUSSIAN, "-", "s", -4),
 }
 LAWS = {"laplace": theory.Laplace, "gaussian": theory.Gaussian}
-RENYI = {name: partial(rdp.epsilon, conversion=name) for name in ("classic", "improved")}
 
 
-def scale(design: str, num_queries: np.ndarray) -> np.ndarray:
-    """Noise scale of each of k queries of sensitivity 1, for all of them to cost (1, 1e-5)."""
-    if design == "laplace_basic":
-        return num_queries / EPSILON
-    if design == "laplace_renyi":
-        return calibrate.noise_multiplier(
-            lambda m: num_queries * loss.laplace(m), EPSILON, DELTA, accountant=RENYI["improved"]
-        )
-    accountant = {
-        "gaussian_renyi_classic": RENYI["classic"],
-        "gaussian_renyi_improved": RENYI["improved"],
-        "gaussian_exact": exact.epsilon,
-    }[design]
-    # k Gaussian losses of multiplier sqrt(k) z are one of multiplier z, for every accountant here
-    one = calibrate.noise_multiplier(loss.gaussian, EPSILON, DELTA, accountant=accountant)
-    return np.sqrt(num_queries) * one
-
-
-def rmse(design: str, num_queries: np.ndarray) -> np.ndarray:
-    """RMSE of each of k queries by the law."""
-    return LAWS[DESIGNS[design].mechanism](scale(design, num_queries)).rmse
+def error_curves() -> dict[str, curves.ErrorCurve]:
+    """RMSE of each of k queries of sensitivity 1, all k at a total of EPSILON and DELTA."""
+    classic = partial(rdp.epsilon, conversion="classic")
+    improved = partial(rdp.epsilon, conversion="improved")
+    return {
+        "laplace_basic": curves.laplace_basic(EPSILON),
+        "laplace_renyi": curves.calibrated("laplace", EPSILON, DELTA, accountant=improved),
+        "gaussian_renyi_classic": curves.gaussian(EPSILON, DELTA, accountant=classic),
+        "gaussian_renyi_improved": curves.gaussian(EPSILON, DELTA, accountant=improved),
+        "gaussian_exact": curves.gaussian(EPSILON, DELTA, accountant=exact.epsilon),
+    }
 
 
 def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
@@ -94,38 +84,39 @@ def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
     from experiments import simulation  # here, so that a redraw needs no JAX
 
     empty: dict[str, Cell] = dict.fromkeys(COLUMNS)
-    rows, done, steps = [], 0, len(DESIGNS) * len(SIMULATED)
-    for design, (_, mechanism, *_) in DESIGNS.items():
-        scales = scale(design, NUM_QUERIES)
-        for num_queries, noise in zip(NUM_QUERIES, scales, strict=True):
+    rows, done, errors = [], 0, error_curves()
+    for design, curve in errors.items():
+        mechanism = DESIGNS[design].mechanism
+        num_queries = np.arange(1, UP_TO + 1)
+        for k, rmse in zip(num_queries.tolist(), curve(num_queries).tolist(), strict=True):
             row = empty | {
                 "part": "curve",
                 "design": design,
                 "epsilon": EPSILON,
                 "delta": DELTA,
-                "num_queries": int(num_queries),
-                "rmse_theory": float(LAWS[mechanism](noise).rmse),
+                "num_queries": k,
+                "rmse_theory": rmse,
             }
-            if num_queries in SIMULATED:
-                point = {"design": design, "num_queries": int(num_queries)}
-                key = simulation.point_key(seed, "crossover", point)
-                error = simulation.noise(key, mechanism, float(noise), trials)
+            if k in SIMULATED:
+                scale = rmse / float(LAWS[mechanism](1.0).rmse)
+                key = simulation.point_key(seed, "crossover", {"design": design, "num_queries": k})
+                error = simulation.noise(key, mechanism, scale, trials)
                 row |= {"trials": trials, "rmse": float(error.rmse)}
                 row |= {"rmse_standard_error": float(error.rmse_standard_error)}
                 done += 1
-                progress(done, steps)
+                progress(done, len(DESIGNS) * len(SIMULATED))
             rows.append(row)
-    rows += [empty | row for row in _crossings()]
+    rows += [empty | row for row in _crossings(errors)]
     rows += [empty | row for row in _map()]
     return rows
 
 
-def _crossings() -> list[dict[str, Cell]]:
+def _crossings(errors: dict[str, curves.ErrorCurve]) -> list[dict[str, Cell]]:
     """Where each Gaussian design overtakes each Laplace design."""
     rows = []
     for incumbent in ("laplace_basic", "laplace_renyi"):
         for design in ("gaussian_renyi_classic", "gaussian_renyi_improved", "gaussian_exact"):
-            found = crossover(partial(rmse, incumbent), partial(rmse, design))
+            found = crossover(errors[incumbent], errors[design], up_to=UP_TO)
             rows.append(
                 {
                     "part": "crossing",
@@ -133,7 +124,7 @@ def _crossings() -> list[dict[str, Cell]]:
                     "incumbent": incumbent,
                     "epsilon": EPSILON,
                     "delta": DELTA,
-                    "k_star": found.k_star if incumbent == "laplace_basic" else None,
+                    "k_star": found.k_star,
                     "first_integer": found.first_integer,
                 }
             )
@@ -143,8 +134,9 @@ def _crossings() -> list[dict[str, Cell]]:
 def _map() -> list[dict[str, Cell]]:
     """Where the exact Gaussian overtakes the basic Laplace, over (epsilon, delta)."""
     epsilon, delta = np.meshgrid(MAP_EPSILONS, MAP_DELTAS)
-    one = gaussian.noise_multiplier(epsilon, delta)
-    k_star = (one * epsilon) ** 2 / 2  # sqrt(2) k / epsilon = sqrt(k) one
+    challenger = curves.gaussian(epsilon, delta, accountant=exact.epsilon)
+    found = crossover_map(curves.laplace_basic(epsilon), challenger, up_to=UP_TO)
+    first_query = challenger(np.ones((1, 1, 1)))[0]
     return [
         {
             "part": "map",
@@ -152,10 +144,14 @@ def _map() -> list[dict[str, Cell]]:
             "incumbent": "laplace_basic",
             "epsilon": float(e),
             "delta": float(d),
-            "k_star": float(k),
-            "first_integer": int(np.floor(k)) + 1,
+            "num_queries": 1,
+            "rmse_theory": float(rmse),
+            "k_star": None if np.isnan(k_star) else float(k_star),
+            "first_integer": None if np.isnan(first) else int(first),
         }
-        for e, d, k in zip(epsilon.flat, delta.flat, k_star.flat, strict=True)
+        for e, d, rmse, k_star, first in zip(
+            *(grid.flat for grid in (epsilon, delta, first_query, *found)), strict=True
+        )
     ]
 
 
@@ -245,9 +241,11 @@ def _draw_map(ax: Axes, table: Table) -> None:
     # Contours are straight between grid points, so they are made in the logarithms.
     epsilon = np.log10(rows["epsilon"]).reshape(shape)
     delta = np.log10(rows["delta"]).reshape(shape)
-    k_star = rows["k_star"].reshape(shape)
+    # The laws are sqrt(k) and k times their values at k = 1, so they meet at the square of the
+    # ratio of these: k* where that is 1 or more, and below 1 the Gaussian leads from the start.
+    k_star = (rows["rmse_theory"] / theory.Laplace(1 / rows["epsilon"]).rmse).reshape(shape) ** 2
     levels = [1, 2, 3, 4, 5, 7, 10, 15, 20]
-    shades = [style.shade(style.GAUSSIAN, 0.04 + 0.5 * i / len(levels)) for i in range(10)]
+    shades = [style.shade(style.GAUSSIAN, 0.5 * i / len(levels)) for i in range(len(levels) + 1)]
     ax.contourf(epsilon, delta, k_star, levels, colors=shades, extend="both")
     lines = ax.contour(epsilon, delta, k_star, levels, colors=style.GAUSSIAN, linewidths=0.8)
     ax.clabel(lines, fontsize=8, fmt="%g")
@@ -262,4 +260,5 @@ def _draw_map(ax: Axes, table: Table) -> None:
     ax.grid(visible=False)
     ax.set(xlabel="Total ε", ylabel="Total δ")
     ax.set_title("Gaussian leads from k* queries")
+    ax.text(-1.9, -2.4, "from the\nfirst query", fontsize=8, va="center")
     ax.text(-1.9, -11.8, "RMSE; Gaussian/exact\nagainst Laplace/basic", fontsize=8)
