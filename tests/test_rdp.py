@@ -94,6 +94,7 @@ def test_no_grid_of_orders_beats_the_search():
 
 
 @hypothesis.given(NOISE, NOISE, DELTAS, st.integers(0, 300), st.integers(1, 300))
+@hypothesis.settings(max_examples=25)
 def test_exact_is_below_optimal_improved_and_classic(noise, laplace, delta, some, count):
     queries = count * loss.gaussian(noise) + some * loss.laplace(laplace)
     answers = [rdp.epsilon(queries, delta, conversion=c) for c in reversed(rdp.CONVERSIONS)]
@@ -131,6 +132,7 @@ def test_optimal_is_attained_by_a_pair_of_two_outcomes(order, divergence, delta)
 
 
 @hypothesis.given(NOISE, DELTAS)
+@hypothesis.settings(max_examples=25)
 def test_delta_inverts_epsilon(noise, delta):
     queries = 3 * loss.gaussian(noise) + 2 * loss.laplace(noise)
     for conversion in ("classic", "improved"):

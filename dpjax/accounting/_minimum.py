@@ -10,11 +10,11 @@ _POLISH = (1e-2, 1e-2, 1e-3)  # steps of the last Newton rounds, in units of x
 
 
 def quasi_convex_minimum(
-    function: Callable[[Reals], Reals],
+    function: Callable[[np.ndarray], Reals],
     low: Reals,
     high: Reals,
     step: float,
-) -> tuple[Reals, Reals]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Where a quasi-convex function (it only falls, then only rises) is least, and how low.
 
     The range is scanned in steps of about `step`; the neighbours of the lowest node enclose the
@@ -33,14 +33,14 @@ def quasi_convex_minimum(
     """
     best, least = np.array(low, dtype=float), np.full(np.shape(low), np.inf)
 
-    def scan(nodes: Reals) -> Reals:
+    def scan(nodes: np.ndarray) -> np.ndarray:
         """Values at the nodes, the best one kept."""
         nonlocal best, least
         values = np.asarray(function(nodes))
         values = np.where(np.isnan(values), np.inf, values)
         i = np.argmin(values, axis=-1)[..., None]
         x, y = np.take_along_axis(nodes, i, -1)[..., 0], np.take_along_axis(values, i, -1)[..., 0]
-        best, least = np.where(y < least, x, best), np.minimum(y, least)
+        best, least = np.where(y < least, x, best), np.asarray(np.minimum(y, least))
         return values
 
     start, stop = np.broadcast_arrays(low, high)
@@ -62,4 +62,4 @@ def quasi_convex_minimum(
             newton = centre - h * slope / curve
         usable = (curve > 0) & (np.abs(newton - centre) < 0.2)
         scan(np.where(usable, np.clip(newton, low, high), best)[..., None])
-    return best, least
+    return np.asarray(best), np.asarray(least)
