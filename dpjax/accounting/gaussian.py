@@ -8,16 +8,15 @@ mu sqrt(count), different ones mu = sqrt(mu_1^2 + mu_2^2 + ...). Then (Balle and
           = phi(x) (R(x) - R(y)),   x = epsilon/mu - mu/2,   y = epsilon/mu + mu/2,
 
 with the Mills ratio R(x) = Phi(-x) / phi(x), which neither underflows nor hides a huge e^epsilon.
-With the midpoint m = epsilon/mu, half the step h = mu/2 and
-I_j(m) = integral_0^inf s^j/j! exp(-m s - s^2/2) ds,
+With the midpoint m = epsilon/mu and half the step h = mu/2,
 
-    R(m - h) - R(m + h) = 2 (h I_1 + h^3 I_3 + h^5 I_5 + ...),
+    R(m - h) - R(m + h) = 2 integral_0^inf sinh(h s) exp(-m s - s^2/2) ds,
 
-all terms positive, so nothing cancels. The series also says why the two solvers below are plain
-Newton iterations that need no bracket: (R(x) - R(y)) / mu grows with mu at fixed epsilon, so
-log delta is concave in log mu; and log delta is concave in epsilon (a positive part smoothed by a
-log-concave law). A Newton step on a concave function lands on the same side of the root from
-wherever it starts: here, the private one.
+all of one sign, so nothing cancels. The integral also says why the two solvers below are plain
+Newton iterations that need no bracket: (R(x) - R(y)) / mu grows with mu at fixed epsilon, as
+sinh(h s)/h and exp(-m s) do, so log delta is concave in log mu; and log delta is concave in epsilon
+(a positive part smoothed by a log-concave law). A Newton step on a concave function lands on the
+same side of the root from wherever it starts: here, the private one.
 """
 
 import numpy as np
@@ -29,7 +28,8 @@ from dpjax import _validate
 from dpjax.accounting._roots import bracketed_root
 
 _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
-_SERIES_TERMS = 8  # where the series is used a term is below 0.1^2 of the one before
+_NODES, _WEIGHTS = (0.5 * v for v in special.roots_legendre(24))  # on [0, 1]: 1e-17 off
+_NODES = _NODES + 0.5
 _MAX_NEWTON = 200  # some 6 are used; tens where 1 - delta is near rounding
 
 
@@ -199,9 +199,7 @@ def customary_unsafe_epsilon(delta: ArrayLike) -> Float64[np.ndarray, "*grid"]:
         return np.asarray(log_delta(epsilon, epsilon / ratio) - target)
 
     low = np.zeros_like(ratio)  # delta falls to 0 with epsilon
-    high = (
-        2 * ratio * (ratio + 10)
-    )  # here 1 - delta is about Phi(-10), below what a double tells from 0
+    high = 2 * ratio * (ratio + 10)  # 1 - delta is some Phi(-10), less than any double's
     low, _ = bracketed_root(excess, low, high, np.full_like(low, -np.inf), excess(high), 0.0)
     return np.asarray(low)
 
@@ -217,7 +215,7 @@ def _log_delta(epsilon: np.ndarray, mu: np.ndarray) -> np.ndarray:
         xl, yl = x[low], (middle + half)[low]
         rest = np.exp(-0.5 * xl**2 - _LOG_SQRT_2PI) * _mills(yl)
         result[low] = np.log1p(-(special.ndtr(xl) + rest))
-    result[(mu == 0) | (np.isinf(epsilon) & np.isfinite(mu))] = -np.inf
+    result[(mu == 0) | (np.isinf(middle) & np.isfinite(mu))] = -np.inf
     result[np.isinf(mu)] = 0.0
     return result
 
@@ -230,41 +228,19 @@ def _mills(x: np.ndarray) -> np.ndarray:
 def _mills_drop(middle: np.ndarray, half: np.ndarray) -> np.ndarray:
     """R(middle - half) - R(middle + half), without cancellation; for middle - half >= -1."""
     result = _mills(middle - half) - _mills(middle + half)
-    close = half < 0.1 * (1 + middle)  # a direct difference would lose a digit
-    result[close] = _mills_drop_series(middle[close], half[close])
+    close = half < 0.1 * (1 + middle)  # the difference would lose a digit
+    m, h = middle[close][:, None], half[close][:, None]
+    s = 88 / (m + np.sqrt(m**2 + 88)) * _NODES  # exp(-m s - s^2/2) falls to exp(-44)
+    integrand = np.sinh(h * s) * np.exp(-m * s - 0.5 * s**2)
+    result[close] = 2 * (integrand @ _WEIGHTS) * s[:, -1] / _NODES[-1]
     return result
-
-
-def _mills_drop_series(middle: np.ndarray, half: np.ndarray) -> np.ndarray:
-    """The odd series of the module docstring, with I_j from (j+1) I_{j+1} = I_{j-1} - m I_j.
-
-    The recurrence runs forward for small m. For m >= 3.5, where that would cancel, it runs from
-    above as a continued fraction for the ratios I_j / I_{j-1}.
-    """
-    order = 2 * _SERIES_TERMS
-    integral = np.empty((order, middle.size))
-    integral[0] = _mills(middle)
-    integral[1] = 1 - middle * integral[0]
-    for j in range(1, order - 1):
-        integral[j + 1] = (integral[j - 1] - middle * integral[j]) / (j + 1)
-    steep = middle >= 3.5
-    m = middle[steep]
-    ratio = np.zeros(
-        (order + 41, m.size)
-    )  # 40 levels above the last one used: 2e-17 off at m = 3.5
-    for j in reversed(range(1, order + 40)):
-        ratio[j] = 1 / (m + (j + 1) * ratio[j + 1])
-    integral[1:, steep] = integral[0, steep] * np.cumprod(ratio[1:order], axis=0)
-    square = half**2
-    total = np.zeros_like(middle)
-    for j in reversed(range(1, order, 2)):
-        total = total * square + integral[j]
-    return 2 * half * total
 
 
 def _solve_epsilon(target: np.ndarray, mu: np.ndarray) -> np.ndarray:
     """Newton for log delta = target, down to the root from above; flat arrays that have one."""
-    epsilon = mu * (mu / 2 + np.sqrt(-2 * target)) * (1 + 1e-15)  # the zCDP bound
+    # delta < Phi(-x), whose root in x is from above; ndtri_exp takes the log of a probability
+    x = -special.ndtri_exp(target)
+    epsilon = mu * (mu / 2 + x + 4e-15 * (10 + mu + np.abs(x)))
     for _ in range(_MAX_NEWTON):
         value, density, rounding = _newton_terms(epsilon, mu)
         slope = density * _mills(epsilon / mu + mu / 2)
