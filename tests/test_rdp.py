@@ -154,6 +154,7 @@ def test_curve_at_both_ends():
     laplace = loss.laplace(1.0)
     np.testing.assert_allclose(rdp.divergence(laplace, 1 + 1e-9), 0.36787944, rtol=1e-7)
     np.testing.assert_allclose(rdp.divergence(laplace, 1.000001), 0.36787977, rtol=2e-8)
+    np.testing.assert_allclose(rdp.divergence(laplace, 1), np.exp(-1), rtol=1e-11)
     assert rdp.divergence(laplace, np.inf) == 1
     assert rdp.divergence(loss.gaussian(1.0), np.inf) == np.inf
     np.testing.assert_allclose(rdp.divergence(loss.laplace(1e-3), 2), 999.59453, rtol=1e-8)
@@ -220,7 +221,8 @@ def test_zcdp_is_what_the_classic_conversion_says():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: rdp.divergence(loss.gaussian(1.0), 1.0), "order = 1.0: expected a number above 1"),
+        (lambda: rdp.divergence(loss.gaussian(1.0), 0.5), "order = 0.5: expected a number of at"),
+        (lambda: rdp.to_epsilon(1, 1, 0.1), "order = 1: expected a finite number above 1"),
         (lambda: rdp.divergence(loss.gaussian(1.0), np.nan), "order = nan: expected"),
         (lambda: rdp.epsilon(loss.gaussian(1.0), -0.1), "delta = -0.1: expected"),
         (lambda: rdp.epsilon(loss.gaussian(1.0), np.nan), "delta = nan: expected"),

@@ -44,13 +44,15 @@ def divergence(loss: PrivacyLoss, order: ArrayLike) -> Float64[np.ndarray, "*gri
 
     Args:
         loss: any loss.
-        order: above 1, infinity allowed; broadcast with the loss's grid.
+        order: at least 1, infinity allowed; broadcast with the loss's grid. Infinity gives the
+            largest loss, and 1 the Kullback-Leibler divergence, read at 1 + 1e-12, above it by as
+            little.
 
     Returns:
         The divergence; infinite where the loss has mass at infinity.
 
     Raises:
-        ValueError: order at most 1 or NaN.
+        ValueError: order below 1 or NaN.
 
     >>> from dpjax.accounting import loss
     >>> print(divergence(10 * loss.gaussian(5.0), [2, 8]).round(12))
@@ -58,9 +60,11 @@ def divergence(loss: PrivacyLoss, order: ArrayLike) -> Float64[np.ndarray, "*gri
 
     Source: Mironov 2017, Definition 3.
     """
-    order = _order(order)
+    order = _validate.non_negative_or_infinite(order=order)
+    if np.any(order < 1):
+        raise ValueError(f"order = {order}: expected a number of at least 1")
     shape = np.broadcast_shapes(order.shape, loss.shape)
-    t = np.broadcast_to(order - 1, shape)[..., None]
+    t = np.broadcast_to(np.maximum(order - 1, 1e-12), shape)[..., None]
     result = np.zeros(shape)
     for direction in loss.directions:
         finite = np.where(np.isinf(t), 1.0, t)
@@ -232,14 +236,9 @@ def _ends(shape: tuple[int, ...]) -> tuple[Reals, Reals]:
     return np.full(shape, _LOG_T[0]), np.full(shape, _LOG_T[1])
 
 
-def _order(order: ArrayLike) -> Reals:
-    """Orders above 1, infinity allowed."""
-    checked = _validate.non_negative_or_infinite(order=order)
-    if np.any(checked <= 1):
-        raise ValueError(f"order = {order}: expected a number above 1")
-    return checked
-
-
-def _finite_order(order: ArrayLike) -> Reals:
+def _finite_order(order: ArrayLike) -> np.ndarray:
     """Finite orders above 1."""
-    return _order(_validate.finite(order=order))
+    checked = _validate.finite(order=order)
+    if np.any(checked <= 1):
+        raise ValueError(f"order = {order}: expected a finite number above 1")
+    return checked

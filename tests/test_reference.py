@@ -1,0 +1,256 @@
+"""Published and independently computed values, one adapter a topic.
+
+Each block of tests/data holds a topic, its tolerance, the paper or package its numbers come from,
+and cases of inputs and expected values; "none" stands for a value that does not exist.
+"""
+
+import functools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpjax import curves
+from dpjax.accounting import basic, calibrate, exact, gaussian, loss, rdp
+from dpjax.accounting._roots import bracketed_root
+from dpjax.crossover import crossover
+
+FILES = ("crossover", "gaussian", "laplace", "renyi")
+CLASSIC = functools.partial(rdp.epsilon, conversion="classic")
+TANH = functools.partial(basic.advanced, form="tanh")
+CONVERSIONS = {"mironov": "classic", "improved": "improved", "optimal": "optimal"}
+ORDERS = {
+    "int_2_64": np.arange(2.0, 65),
+    "int_2_256": np.arange(2.0, 257),
+    "tf": np.array([*np.arange(11, 110) / 10, *range(12, 64)]),
+    "dp_accounting_default": np.array(
+        [*np.arange(11, 110) / 10, *range(11, 64), 128, 256, 512, 1024]
+    ),
+}
+
+
+def on_orders(orders, conversion):
+    """The accountant that looks at these orders only."""
+
+    def epsilon(privacy_loss, delta):
+        curve = rdp.divergence(privacy_loss, orders)
+        return rdp.to_epsilon(orders, curve, delta, conversion=conversion).min()
+
+    return epsilon
+
+
+def zcdp(rho):
+    """The Gaussian of that rho has the Rényi curve of rho-zCDP."""
+    return loss.gaussian(1 / np.sqrt(2 * rho))
+
+
+def least_noise(leak, k, eps, delta, accountant):
+    return calibrate.noise_multiplier(lambda m: k * leak(m), eps, delta, accountant=accountant)
+
+
+# ---- gaussian
+
+
+def customary(eps, delta):
+    sigma = gaussian.customary_noise_multiplier(eps, delta)
+    actual = gaussian.customary_delta(eps, delta)
+    return {
+        "sigma_classic": sigma,
+        "actual_delta": actual,
+        "violates": bool(actual > delta),
+        "sigma_classic_over_exact": sigma / gaussian.noise_multiplier(eps, delta),
+    }
+
+
+def different_gaussians(sigmas, delta):
+    return exact.epsilon(sum((loss.gaussian(s) for s in sigmas), 0 * loss.gaussian(1.0)), delta)
+
+
+# ---- renyi
+
+
+def gaussian_optima(sigma, k, delta):
+    queries = k * loss.gaussian(sigma)
+    best = {c: rdp.optimum(queries, delta, conversion=c) for c in rdp.CONVERSIONS}
+    return {
+        **{f"{c}_real_orders": best[c].epsilon for c in rdp.CONVERSIONS},
+        **{f"{c}_argmin_order": best[c].order for c in ("classic", "improved")},
+        "exact": exact.epsilon(queries, delta),
+    }
+
+
+def gaussian_on_a_grid(sigma, k, delta, orders):
+    orders = ORDERS[orders]
+    curve = rdp.divergence(k * loss.gaussian(sigma), orders)
+    answer = {}
+    for conversion in ("classic", "improved"):
+        epsilons = rdp.to_epsilon(orders, curve, delta, conversion=conversion)
+        answer[conversion] = epsilons.min()
+        answer[f"{conversion}_order"] = orders[epsilons.argmin()]
+    return answer
+
+
+def conversions(order, divergence, convert, names, last):
+    return {name: convert(order, divergence, last, conversion=CONVERSIONS[name]) for name in names}
+
+
+def zcdp_epsilon(rho, delta):
+    best = rdp.optimum(zcdp(rho), delta)
+    return {
+        "bun_steinke": CLASSIC(zcdp(rho), delta),
+        "cks2020": best.epsilon,
+        "cks2020_order": best.order,
+    }
+
+
+def zcdp_delta(rho, eps):
+    classic = rdp.delta(zcdp(rho), eps, conversion="classic")
+    return {"bun_steinke": classic, "cks2020": rdp.delta(zcdp(rho), eps)}
+
+
+def laplace_optimum(b, k, delta):
+    best = rdp.optimum(k * loss.laplace(b), delta)
+    return {
+        "basic": basic.epsilon(k * loss.laplace(b), delta),
+        "rdp_improved_real_orders": best.epsilon,
+        "argmin_order": best.order,
+    }
+
+
+# ---- crossover
+
+
+def k_star(accountant, eps, delta, up_to=1000):
+    challenger = curves.gaussian(eps, delta, accountant=accountant)
+    return crossover(curves.laplace_basic(eps), challenger, up_to=up_to).k_star
+
+
+def k_star_on_grids(eps, delta):
+    answer = {}
+    for conversion, grid in (
+        ("classic", "int_2_256"),
+        ("classic", "int_2_64"),
+        ("improved", "int_2_256"),
+    ):
+        accountant = on_orders(ORDERS[grid], conversion)
+        if accountant(loss.gaussian(np.inf), delta) >= eps:  # out of reach of any noise
+            with pytest.raises(ValueError, match="expected a target that some noise meets"):
+                k_star(accountant, eps, delta)
+            answer[f"{conversion}_{grid}"] = None
+        else:
+            answer[f"{conversion}_{grid}"] = k_star(accountant, eps, delta)
+    return answer
+
+
+def advanced_laplace(eps, delta):
+    """A law of real k that no accountant has: the formulas, solved for the epsilon of one query."""
+    challenger = curves.gaussian(eps, delta, accountant=exact.epsilon)
+    answer = {}
+    for name, drift in (("dr", np.expm1), ("tanh", lambda e: np.tanh(e / 2))):
+
+        def error(k, drift=drift):
+            def excess(e):
+                return np.sqrt(2 * k * np.log(1 / delta)) * e + k * e * drift(e) - eps
+
+            low, high = np.zeros(np.shape(k)), np.full(np.shape(k), eps)
+            e0, _ = bracketed_root(excess, low, high, excess(low), excess(high), 0.0)
+            return np.sqrt(2) / e0
+
+        incumbent = curves.ErrorCurve(error, "rmse", True)
+        ratio = incumbent(np.array([1.0, 1e16])) / challenger(np.array([1.0, 1e16]))
+        answer[name] = {
+            "k_star": crossover(incumbent, challenger, up_to=300).k_star,
+            "laplace_over_gauss_k1": ratio[0],
+            "laplace_over_gauss_inf": ratio[1],
+        }
+    return answer
+
+
+def first_integers(eps, delta, accountant, up_to):
+    incumbent = curves.calibrated("laplace", eps, delta, accountant=accountant)
+    answer = {}
+    for name, rule in (("exact", exact.epsilon), ("classic_rdp", CLASSIC)):
+        challenger = curves.gaussian(eps, delta, accountant=rule)
+        answer[name] = crossover(incumbent, challenger, up_to=up_to).first_integer
+    return answer
+
+
+def basic_or_advanced(privacy_loss, delta):
+    answers = basic.epsilon(privacy_loss, delta), basic.advanced(privacy_loss, delta)
+    return np.minimum(*answers)
+
+
+ADAPTERS = {
+    "gaussian.delta": lambda eps, sigma: gaussian.delta(eps, 1 / sigma),
+    "gaussian.log_delta": lambda eps, sigma: gaussian.log_delta(eps, 1 / sigma),
+    "gaussian.eps": lambda delta, sigma: gaussian.epsilon(delta, 1 / sigma),
+    "gaussian.sigma": lambda eps, delta: gaussian.noise_multiplier(eps, delta),
+    "gaussian.compose_eps": lambda sigma, k, delta: exact.epsilon(k * loss.gaussian(sigma), delta),
+    "gaussian.compose_sigma": lambda eps, delta, k: least_noise(
+        loss.gaussian, k, eps, delta, exact.epsilon
+    ),
+    "gaussian.compose_hetero_eps": different_gaussians,
+    "gaussian.classic": customary,
+    "gaussian.classic_threshold_eps": gaussian.customary_unsafe_epsilon,
+    "laplace.rdp": lambda b, order: rdp.divergence(loss.laplace(b), float(order)),
+    "laplace.compose_eps_rdp": laplace_optimum,
+    "laplace.basic_rmse": lambda k, eps_total: curves.laplace_basic(eps_total)(k),
+    "rdp.gaussian_eps": gaussian_optima,
+    "rdp.gaussian_eps_grid": gaussian_on_a_grid,
+    "rdp.convert": lambda order, rdp_, delta: conversions(
+        order, rdp_, rdp.to_epsilon, ("mironov", "improved", "optimal"), delta
+    ),
+    "rdp.convert_delta": lambda order, rdp_, eps: conversions(
+        order, rdp_, rdp.to_delta, ("mironov", "improved"), eps
+    ),
+    "zcdp.eps": zcdp_epsilon,
+    "zcdp.delta": zcdp_delta,
+    "crossover.classic_rdp": functools.partial(k_star, CLASSIC),
+    "crossover.zcdp": functools.partial(k_star, CLASSIC),
+    "crossover.improved_rdp": functools.partial(k_star, rdp.epsilon),
+    "crossover.exact": functools.partial(k_star, exact.epsilon),
+    "crossover.rdp_order_grids": k_star_on_grids,
+    "crossover.advanced_laplace_vs_exact": advanced_laplace,
+    "crossover.int_basic_or_advanced": lambda eps, delta: first_integers(
+        eps, delta, basic_or_advanced, up_to=100
+    ),
+}
+
+
+def read():
+    for file in FILES:
+        blocks = json.loads((Path(__file__).parent / "data" / f"{file}.json").read_text("utf-8"))
+        for block in blocks:
+            for case in block["cases"]:
+                name = ",".join(f"{k}={v}" for k, v in case["inputs"].items())
+                yield pytest.param(block, case, id=f"{block['topic']}/{name}".replace(" ", ""))
+
+
+def agrees(actual, expected, tol):
+    """Whether an answer has the expected structure and numbers."""
+    if isinstance(expected, dict):
+        assert isinstance(actual, dict)
+        assert actual.keys() == expected.keys()
+        return all(agrees(actual[k], expected[k], tol) for k in expected)
+    if expected == "none":
+        return actual is None
+    if isinstance(expected, bool):
+        return actual is expected
+    if actual is None:
+        return False
+    allowed = tol.get("rel", 0) * abs(expected) + tol.get("abs", 0)
+    return math.isfinite(actual) and abs(float(actual) - expected) <= allowed
+
+
+@pytest.mark.parametrize(("block", "case"), list(read()))
+def test_agrees_with_the_reference(block, case):
+    inputs = {{"rdp": "rdp_"}.get(name, name): value for name, value in case["inputs"].items()}
+    answer = ADAPTERS[block["topic"]](**inputs)
+    assert agrees(answer, case["expected"], block["tol"]), answer
+
+
+def test_every_adapter_has_cases_and_every_case_an_adapter():
+    topics = {block["topic"] for block, _ in (parameters.values for parameters in read())}
+    assert topics == ADAPTERS.keys()
