@@ -1,0 +1,116 @@
+"""What the mechanisms share: checks of arguments, and draws that are right far into the tails.
+
+A float32 made from one 32-bit word cannot tell probabilities below 2^-32 apart, nor one minus them.
+The draws here take 61 bits: exponential noise has full relative precision at both ends, and an
+event of probability 1e-15 happens that often.
+"""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.typing import ArrayLike
+from jaxtyping import Array, UInt
+
+from dpjax import _validate, prng
+
+HALVES = 2.0**-32  # of a word
+
+
+def check(key: Array, **parameters: ArrayLike) -> None:
+    """Refuse a bad key, and parameters outside of [0, infinity] where they are concrete."""
+    prng.check(key)
+    for name, parameter in parameters.items():
+        if not isinstance(parameter, Tracer):
+            _validate.non_negative_or_infinite(**{name: parameter})
+
+
+def work_dtype(dtype: np.dtype) -> np.dtype:
+    """float64 for 64-bit answers and float32 for all others, whatever the x64 flag."""
+    return np.dtype(np.float64 if dtype.itemsize == 8 else np.float32)
+
+
+def aligned(parameter: Array, ndim: int, dtype: np.dtype) -> Array:
+    """The parameter with axes of length 1 in front, in a dtype; NaN becomes infinity.
+
+    A NaN inside traced code cannot raise, and must not reach an answer that has no NaN as no noise.
+    """
+    parameter = parameter.reshape((1,) * (ndim - parameter.ndim) + parameter.shape).astype(dtype)
+    return jnp.where(jnp.isnan(parameter), jnp.inf, parameter)
+
+
+def word_pairs(key: Array, shape: tuple[int, ...]) -> tuple[UInt[Array, "..."], UInt[Array, "..."]]:
+    """Two independent 32-bit words for each entry: the halves of 64-bit word i for entry i."""
+    size = math.prod(shape)
+    pairs = prng.words(key, (-(-size // prng.TILE), 2, prng.TILE))
+    upper, lower = (pairs[:, i].reshape(-1)[:size].reshape(shape) for i in (0, 1))
+    return upper, lower
+
+
+def half_uniform(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> tuple[Array, Array]:
+    """Uniform in (0, 1/2] of full relative precision down to 2^-63, and a word with two fresh bits.
+
+    It is (m + 1/2) / 2^62 of a 61-bit m (float64: one more); the bits are the word's lowest.
+    """
+    if dtype == np.float64:
+        word = prng.words(key, shape, width=64)
+        return ((word >> 2).astype(np.int64).astype(dtype) + 0.5) * 2.0**-63, word
+    upper, word = word_pairs(key, shape)
+    head = (upper >> 1).astype(np.int32).astype(dtype) * HALVES
+    tail = ((word >> 2).astype(np.int32).astype(dtype) + 0.5) * 2.0**-62
+    return head + tail, word
+
+
+def exponential(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> tuple[Array, Array]:
+    """Exponential noise of scale 1, precise from 2^-63 to 43.7, and a word whose low bit is fresh.
+
+    With h uniform in (0, 1/2], a coin chooses -log(h) or -log(1 - h). One log serves both, with the
+    part of h that 1 - h rounded off added back; its factor 1 / (1 - h) is near 1 where it matters.
+    """
+    h, word = half_uniform(key, shape, dtype)
+    far = (word & 2) != 0
+    rest = 1 - h
+    log = -jnp.log(jnp.where(far, h, rest))
+    return log + jnp.where(far, 0, h - (1 - rest)), word
+
+
+def gumbel(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """Gumbel noise of scale 1, from -3.8 to 43.7."""
+    return -jnp.log(exponential(key, shape, dtype)[0])
+
+
+def bernoulli(key: Array, shape: tuple[int, ...], probability: Array) -> Array:
+    """True with the given probability, exact to 2^-64: a 64-bit number against its expansion.
+
+    The probability broadcasts against the shape, has its rank, and lies in [0, 1].
+    """
+    upper, lower = word_pairs(key, shape)
+    scaled = probability * 2.0**32
+    whole = jnp.floor(scaled)
+    certain = probability >= 1
+    first = jnp.where(certain, 0, whole).astype(np.uint32)
+    second = jnp.where(certain, 0, (scaled - whole) * 2.0**32).astype(np.uint32)
+    return certain | (upper < first) | ((upper == first) & (lower < second))
+
+
+def below(key: Array, shape: tuple[int, ...], limit: Array) -> Array:
+    """Uniform whole number in [0, limit), uint32, each within 2^-32 of its probability.
+
+    The upper half of word times limit, by 16-bit pieces; the limit has the rank of the shape.
+    """
+    word, limit = prng.words(key, shape), limit.astype(np.uint32)
+    low, high, mask = limit & 0xFFFF, limit >> 16, np.uint32(0xFFFF)
+    cross = (word >> 16) * low + (((word & mask) * low) >> 16)
+    other = (word & mask) * high + (cross & mask)
+    return (word >> 16) * high + (cross >> 16) + (other >> 16)
+
+
+def whole(value: ArrayLike) -> Array:
+    """An integer array as it is, a Python int as the default integer."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return jnp.asarray(value, dtype=int)
+    value = jnp.asarray(value)
+    if not jnp.issubdtype(value.dtype, jnp.integer):
+        raise TypeError(f"value = {value.dtype}{list(value.shape)}: expected integers")
+    return value

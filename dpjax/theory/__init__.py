@@ -1,0 +1,14 @@
+"""The laws of the mechanisms: error, density, tails and probabilities, in float64 NumPy.
+
+What a simulation must agree with. Parameters are those of the mechanism of the same name; noise is
+centred on 0, and errors are in the units of `scale`.
+
+    >>> from dpjax import theory
+    >>> float(theory.Gaussian(scale=2.5).rmse)
+    2.5
+"""
+
+from dpjax.theory.additive import Gaussian as Gaussian
+from dpjax.theory.additive import Laplace as Laplace
+from dpjax.theory.discrete import DiscreteGaussian as DiscreteGaussian
+from dpjax.theory.discrete import DiscreteLaplace as DiscreteLaplace
