@@ -1,10 +1,11 @@
 """Running sums of blocks of trials, in lanes side by side, with what rounding leaves out.
 
-A sum in float32 stands still once it is 2^24 times its terms. Here each lane adds up a few dozen
+A sum in float32 stands still once it is 2^24 times its terms. Here each lane adds up some hundred
 numbers of a block, and the lanes of all blocks are added as pairs: a sum and its rounding error,
 which is exact (Knuth 1997, The Art of Computer Programming, vol. 2, section 4.2.2, Theorem B).
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -14,7 +15,10 @@ from jaxtyping import Array
 
 from dpjax.statistics import Histogram, Moments
 
-LANES = 1_024
+ROWS = 8
+"""Parts of a block that are added up first, number by number."""
+
+LANES = 512
 """Running sums of each power, added up only at the end."""
 
 
@@ -36,7 +40,7 @@ class Lanes(NamedTuple):
 
 def empty(trials: int, shape: tuple[int, ...], dtype: Any, edges: Array | None) -> Lanes:
     """Lanes before the first block of so many trials."""
-    lanes = jnp.zeros((min(LANES, trials), *shape), dtype)
+    lanes = jnp.zeros((min(LANES, trials // ROWS), *shape), dtype)
     above = None if edges is None else jnp.zeros((*edges.shape, *shape), dtype)
     return Lanes(
         powers=tuple(Pair(lanes, lanes) for _ in range(5)),
@@ -50,25 +54,49 @@ def add_block(
     lanes: Lanes, x: Array, unit: Array, edges: Array | None, kept: Array | None = None
 ) -> Lanes:
     """Lanes after one more block x of (trials, ...), or after those trials of it that are kept."""
-    kept = None if kept is None else kept.reshape(-1, *(1,) * (x.ndim - 1))
-    scaled = x * jnp.broadcast_to(1 / unit, x.shape)
+    kept = None if kept is None else jnp.broadcast_to(_column(kept, x.ndim), x.shape)
+    *powers, low, high = _fold_rows(x, unit, kept)
 
-    def fold(reduce: Any, values: Array, neutral: float) -> Array:
-        if kept is not None:
-            values = jnp.where(kept, values, neutral)
+    def fold(reduce: Any, values: Array) -> Array:
         return reduce(values.reshape(-1, *lanes.min.shape), axis=0)
 
-    square = scaled * scaled
-    powers = (scaled, jnp.abs(scaled), square, square * scaled, square * square)
     return Lanes(
         powers=tuple(
-            add(pair, fold(jnp.sum, power, 0))
+            add(pair, fold(jnp.sum, power))
             for pair, power in zip(lanes.powers, powers, strict=True)
         ),
-        min=jnp.minimum(lanes.min, fold(jnp.min, x, jnp.inf)),
-        max=jnp.maximum(lanes.max, fold(jnp.max, x, -jnp.inf)),
+        min=jnp.minimum(lanes.min, fold(jnp.min, low)),
+        max=jnp.maximum(lanes.max, fold(jnp.max, high)),
         above=None if lanes.above is None else add(lanes.above, _above(x, edges, kept)),
     )
+
+
+def _fold_rows(x: Array, unit: Array, kept: Array | None) -> Sequence[Array]:
+    """Sums of x, |x|, x^2, x^3, x^4 in units, least and greatest x, over ROWS parts of the block.
+
+    One reduction of seven operands: the CPU compiler makes a single loop of it.
+    """
+    rows = (ROWS, x.shape[0] // ROWS, *x.shape[1:])
+
+    def keep(values: Array, neutral: float) -> Array:
+        return (values if kept is None else jnp.where(kept, values, neutral)).reshape(rows)
+
+    scaled = keep(x * jnp.broadcast_to(1 / unit, x.shape), 0)
+    square = scaled * scaled
+    operands = (scaled, jnp.abs(scaled), square, square * scaled, square * square)
+    extremes = (keep(x, jnp.inf), keep(x, -jnp.inf))
+    zero, infinity = jnp.zeros((), x.dtype), jnp.asarray(jnp.inf, x.dtype)
+
+    def combine(a: Sequence[Array], b: Sequence[Array]) -> Sequence[Array]:
+        sums = [p + q for p, q in zip(a[:5], b[:5], strict=True)]
+        return (*sums, jnp.minimum(a[5], b[5]), jnp.maximum(a[6], b[6]))
+
+    return lax.reduce((*operands, *extremes), (*[zero] * 5, infinity, -infinity), combine, (0,))
+
+
+def _column(kept: Array, ndim: int) -> Array:
+    """One entry for each trial, ready to broadcast against x."""
+    return kept.reshape(-1, *(1,) * (ndim - 1))
 
 
 def moments(lanes: Lanes, count: Pair, unit: Array, edges: Array | None) -> Moments:

@@ -11,6 +11,8 @@ loop, which the compiler cannot fuse with what follows, and xors the two words. 
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +22,10 @@ from jax.extend.random import define_prng_impl
 from jax.typing import ArrayLike
 from jaxtyping import Array, UInt
 
-TILE = 1024
-"""Full-rate words come in tiles: the first words of TILE calls, then their second words."""
+TILE = 32_768
+"""Full-rate words come in runs: the first words of TILE calls, then their second words."""
+
+Transform = Callable[[Array, Array], tuple[Array, Array]]
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
@@ -43,11 +47,10 @@ def threefry2x32(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
 def _counters(shape: tuple[int, ...]) -> tuple[Array, Array]:
     """0, 1, 2, ... in row-major order, as high and low 32-bit halves."""
     size = math.prod(shape)
-    if size < 2**32:
-        low = lax.iota(np.uint32, size).reshape(shape)
-        return jnp.zeros_like(low), low
-    # An outer counter of whole rows times their length would overflow 32 bits: split the rows.
-    raise NotImplementedError(f"shape = {shape}: expected fewer than 2^32 elements in one draw")
+    if size > 2**32:
+        raise ValueError(f"shape = {shape}: expected at most 2^32 elements in one draw")
+    low = lax.iota(np.uint32, size).reshape(shape)
+    return jnp.zeros_like(low), low
 
 
 def _seed(seed: Array) -> Array:
@@ -70,7 +73,7 @@ def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
     """Element i from counter i: the words xor-ed for up to 32 bits, side by side for 64."""
     first, second = threefry2x32(key, *_counters(shape))
     if bit_width == 64:
-        return (first.astype(np.uint64) << 32) | second.astype(np.uint64)
+        return _join(first, second)
     return (first ^ second).astype(f"uint{bit_width}")
 
 
@@ -119,14 +122,16 @@ def unroll(key: Array) -> Array:
     return jax.random.wrap_key_data(jax.random.key_data(key), impl=UNROLLED)
 
 
+@partial(jax.jit, static_argnames=("shape", "width"))
 def words(key: Array, shape: tuple[int, ...], *, width: int = 32) -> UInt[Array, " *shape"]:
-    """Uniform words of 32 or 64 bits, all the bits that the generator makes.
+    """Uniform words of 32 or 64 bits: all the bits that the generator makes.
 
-    The words form one sequence, laid out in row-major order, so that a shorter draw is a prefix
-    of a longer one and (2, 5) holds the ten words of (10,). 64-bit words (x64 only) are those
-    of `jax.random.bits(key, shape, "uint64")`. Of 32-bit words, tile t (from 0) holds the upper
-    halves of the 64-bit words t TILE, ..., t TILE + TILE - 1 and then their lower halves.
-    Keys of other generators give what `jax.random.bits` gives, with the prefixes that it has.
+    The words form one sequence that fills the shape in row-major order, so that a shorter draw is
+    a prefix of a longer one and (2, 5) holds the ten words of (10,). 64-bit words (x64 only) are
+    those of `jax.random.bits(key, shape, "uint64")`. Of 32-bit words, each run of 2 TILE holds
+    the upper halves of the next TILE 64-bit words and then their lower halves. The numbers are
+    the same inside and outside of jit, vmap and `simulate`. Keys of other generators give what
+    `jax.random.bits` gives.
 
     Args:
         key: one typed key, used once.
@@ -141,8 +146,68 @@ def words(key: Array, shape: tuple[int, ...], *, width: int = 32) -> UInt[Array,
     check(key)
     if width == 64 or implementation(key) != "threefry2x32":
         return jax.random.bits(key, shape, f"uint{width}")
-    jax.random.bits(key, (), "uint8")  # unused, hence free under jit: tells JAX that key is spent
+    as_floats = partial(lax.bitcast_convert_type, new_dtype=np.float32)  # what `draw` can pack
+    numbers = draw(key, shape, lambda first, second: (as_floats(first), as_floats(second)))
+    return lax.bitcast_convert_type(numbers, np.uint32)
+
+
+def draw(key: Array, shape: tuple[int, ...], transform: Transform, *, width: int = 32) -> Array:
+    """Floats made two at a time from two words, `transform(first, second) -> (x, y)`.
+
+    The numbers form one sequence that fills the shape in row-major order, each run of 2 TILE made
+    of TILE numbers x and then their TILE partners y. The words of a pair are both halves of one
+    64-bit word, or with width 64 the words l and TILE + l of that run.
+
+    Args:
+        key: one typed key, used once.
+        shape: of the answer.
+        transform: elementwise, from two arrays of words to two of floats.
+        width: bits of a word, 32 or 64 (x64 only).
+    """
+    check(key)
     size = math.prod(shape)
-    tiles = -(-size // (2 * TILE))
-    first, second = threefry2x32(jax.random.key_data(key), *_counters((tiles, TILE)))
-    return jnp.stack([first, second], axis=1).reshape(-1)[:size].reshape(shape)
+    length, tiles = min(size, TILE), -(-size // (2 * TILE))
+    if implementation(key) != "threefry2x32":
+        bits = jax.random.bits(key, (tiles, 2, length), f"uint{width}")
+        numbers = jnp.stack(transform(bits[:, 0], bits[:, 1]), axis=1)
+        return numbers.reshape(-1)[:size].reshape(shape)
+
+    def pairs(data: Array) -> tuple[Array, Array]:
+        return transform(*_paired_words(data, (tiles, length), width))
+
+    def separate(data: Array) -> Array:
+        return jnp.stack(pairs(data), axis=1)
+
+    def packed(data: Array) -> Array:
+        # The CPU compiler makes one loop for each array it stores, and would draw the words twice.
+        # So store pairs; and it fuses nothing across a branch, so branch on what is always true.
+        def pack() -> Array:
+            return lax.complex(*pairs(data))
+
+        nothing = jax.tree.map(jnp.zeros_like, jax.eval_shape(pack))
+        stored = lax.cond((data[0] | 1) > 0, pack, lambda: nothing)
+        return jnp.stack([lax.real(stored), lax.imag(stored)], axis=1)
+
+    jax.random.bits(key, (), "uint8")  # unused, hence free under jit: tells JAX that key is spent
+    data = jax.random.key_data(key)
+    if size <= TILE:  # no partners wanted
+        return pairs(data)[0].reshape(shape)
+    numbers = lax.platform_dependent(data, cpu=packed, default=separate)
+    return numbers.reshape(-1)[:size].reshape(shape)
+
+
+def _paired_words(data: Array, shape: tuple[int, int], width: int) -> tuple[Array, Array]:
+    """The words of the pairs of so many runs."""
+    if shape[0] * TILE * width > 2**37:
+        raise ValueError("shape: expected fewer than 2^32 calls of threefry in one draw")
+    run, place = (lax.broadcasted_iota(np.uint32, shape, axis) for axis in (0, 1))
+    zero = jnp.zeros_like(place)
+    if width == 32:
+        return threefry2x32(data, zero, run * TILE + place)
+    first = run * (2 * TILE) + place
+    return _join(*threefry2x32(data, zero, first)), _join(*threefry2x32(data, zero, first + TILE))
+
+
+def _join(high: Array, low: Array) -> Array:
+    """A 64-bit word of its halves."""
+    return (high.astype(np.uint64) << 32) | low.astype(np.uint64)

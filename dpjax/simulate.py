@@ -181,17 +181,19 @@ def _run(
     def block(index: ArrayLike) -> Array:
         return _block(key, mechanism, value, index, measure=measure)
 
-    def whole(index: Array, lanes: accumulate.Lanes) -> accumulate.Lanes:
-        return accumulate.add_block(lanes, block(index), unit, edges)
+    def whole(x: Array, lanes: accumulate.Lanes) -> accumulate.Lanes:
+        return accumulate.add_block(lanes, x, unit, edges)
 
-    def first_of(index: Array, lanes: accumulate.Lanes) -> accumulate.Lanes:
-        kept = jnp.arange(trials) < tail
-        return accumulate.add_block(lanes, block(index), unit, edges, kept)
+    def first_of(x: Array, lanes: accumulate.Lanes) -> accumulate.Lanes:
+        return accumulate.add_block(lanes, x, unit, edges, jnp.arange(trials) < tail)
+
+    def add(index: Array, lanes: accumulate.Lanes) -> accumulate.Lanes:
+        # The branch also keeps the compiler from computing x anew for each statistic of it.
+        return lax.cond(index < stop, whole, first_of, block(index), lanes)
 
     trials, *shape = (x := jax.eval_shape(block, 0)).shape
     lanes = accumulate.empty(trials, tuple(shape), x.dtype, edges)
-    lanes = lax.fori_loop(start, stop, whole, lanes)
-    lanes = lax.cond(tail > 0, first_of, lambda _, lanes: lanes, stop, lanes)
+    lanes = lax.fori_loop(start, stop + jnp.sign(tail), add, lanes)
     return accumulate.moments(
         lanes, accumulate.count(stop - start, trials, tail, x.dtype), unit, edges
     )

@@ -104,20 +104,23 @@ def _noisy(standard: Callable, key: Array, value: Array, scale: Array) -> Array:
 
 
 def _standard_laplace(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    """Laplace noise of scale 1: minus the log of a uniform number, and a sign from its own bit."""
-    bits = prng.words(key, shape, width=_width(dtype))
-    return _with_sign(-jnp.log(_uniform(bits, dtype)), bits)
+    """Laplace noise of scale 1: an exponential number from all bits but one, a sign from that."""
+
+    def one(bits: Array) -> Array:
+        return _with_sign(_exponential(bits, dtype), bits)
+
+    return prng.draw(key, shape, lambda a, b: (one(a), one(b)), width=_width(dtype))
 
 
 def _standard_gaussian(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    """Normal noise of scale 1: radius and angle from the two halves of a tile of words."""
-    size = math.prod(shape)
-    tiles = -(-size // (2 * prng.TILE))
-    bits = prng.words(key, (tiles, 2, prng.TILE), width=_width(dtype))
-    radius = jnp.sqrt(-2 * jnp.log(_uniform(bits[:, 0], dtype)))
-    cosine, sine = _direction(bits[:, 1], dtype)
-    pairs = jnp.stack([radius * cosine, radius * sine], axis=1)
-    return pairs.reshape(-1)[:size].reshape(shape)
+    """Normal noise of scale 1, in pairs: a radius from one word and an angle from the other."""
+
+    def two(a: Array, b: Array) -> tuple[Array, Array]:
+        radius = jnp.sqrt(2 * _exponential(a, dtype))
+        cosine, sine = _direction(b, dtype)
+        return radius * cosine, radius * sine
+
+    return prng.draw(key, shape, two, width=_width(dtype))
 
 
 def _width(dtype: np.dtype) -> int:
@@ -125,46 +128,60 @@ def _width(dtype: np.dtype) -> int:
     return 64 if dtype == np.float64 else 32
 
 
-def _uniform(bits: Array, dtype: np.dtype) -> Array:
-    """(m + 1/2) / 2^(w-1) in (0, 1], with m all bits but the lowest."""
+def _exponential(bits: Array, dtype: np.dtype) -> Array:
+    """-log((m + 1/2) / 2^(w-1)) with m the upper w - 1 of w bits: from 0 to w log 2."""
     width = jnp.iinfo(bits.dtype).bits
-    signed = (bits >> 1).astype(f"int{width}")  # signed: one instruction on every CPU
-    return (signed.astype(dtype) + 0.5) * 2.0 ** (1 - width)
-
-
-def _with_sign(magnitude: Array, bits: Array) -> Array:
-    """The magnitude, negative where the lowest bit is set."""
-    width = jnp.iinfo(bits.dtype).bits
-    flipped = lax.bitcast_convert_type(magnitude, bits.dtype) ^ (bits << (width - 1))
-    return lax.bitcast_convert_type(flipped, magnitude.dtype)
+    number = _signed(bits >> 1).astype(dtype) + 0.5
+    if dtype == np.float64:
+        return -jnp.log(number * 2.0 ** (1 - width))
+    # number = 2^exponent (1 + t) with 1 + t in [sqrt(1/2), sqrt(2)): no special cases to look for
+    pattern = lax.bitcast_convert_type(number, np.int32)
+    exponent = (pattern - _ROOT_HALF) >> 23
+    t = lax.bitcast_convert_type(pattern - (exponent << 23), np.float32) - 1
+    return (width - 1 - exponent).astype(dtype) * math.log(2) - t * _polynomial(_LOG, t)
 
 
 def _direction(bits: Array, dtype: np.dtype) -> tuple[Array, Array]:
     """Cosine and sine of a uniform angle: three bits choose the octant, the others go into it."""
     width = jnp.iinfo(bits.dtype).bits
-    fraction = (bits >> 3).astype(f"int{width}").astype(dtype)
-    angle = (fraction + 0.5) * (math.pi / 4 * 2.0 ** (3 - width))
-    cosine, sine = _cosine_sine(angle, dtype)
+    angle = (_signed(bits >> 3).astype(dtype) + 0.5) * (math.pi / 4 * 2.0 ** (3 - width))
+    if dtype == np.float64:
+        cosine, sine = jnp.cos(angle), jnp.sin(angle)
+    else:
+        square = angle * angle
+        cosine, sine = _polynomial(_COSINE, square), angle * _polynomial(_SINE, square)
     swap = (bits & 4) != 0
     first, second = jnp.where(swap, sine, cosine), jnp.where(swap, cosine, sine)
     return _with_sign(first, bits), _with_sign(second, bits >> 1)
 
 
-def _cosine_sine(angle: Array, dtype: np.dtype) -> tuple[Array, Array]:
-    """Cosine and sine on [0, pi/4]; in float32 by polynomials that are exact to rounding there."""
-    if dtype == np.float64:
-        return jnp.cos(angle), jnp.sin(angle)
-    square = angle * angle
-    cosine = jnp.polyval(jnp.asarray(_COSINE, dtype), square)
-    sine = angle * jnp.polyval(jnp.asarray(_SINE, dtype), square)
-    return cosine, sine
+def _with_sign(magnitude: Array, bits: Array) -> Array:
+    """The magnitude, negative where the lowest bit is set."""
+    width = jnp.iinfo(bits.dtype).bits
+    pattern = lax.bitcast_convert_type(magnitude, bits.dtype) | (bits << (width - 1))
+    return lax.bitcast_convert_type(pattern, magnitude.dtype)
+
+
+def _signed(bits: Array) -> Array:
+    """The same number as a signed one, which every CPU turns into a float in one instruction."""
+    return bits.astype(f"int{jnp.iinfo(bits.dtype).bits}")
+
+
+def _polynomial(coefficients: np.ndarray, x: Array) -> Array:
+    """Horner's rule, in the dtype of x."""
+    total = jnp.full_like(x, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        total = total * x + float(coefficient)
+    return total
 
 
 def _fit(function: Callable, degree: int, low: float, high: float) -> np.ndarray:
-    """Coefficients, highest first, of the Chebyshev interpolant of a smooth function."""
+    """Coefficients, constant first, of the Chebyshev interpolant of a smooth function."""
     fit = np.polynomial.Chebyshev.interpolate(function, degree, domain=[low, high])
-    return fit.convert(kind=np.polynomial.Polynomial).coef[::-1]
+    return fit.convert(kind=np.polynomial.Polynomial).coef
 
 
-_COSINE = _fit(lambda z: np.cos(np.sqrt(z)), 4, 0.0, (np.pi / 4) ** 2)
-_SINE = _fit(lambda z: np.sinc(np.sqrt(z) / np.pi), 3, 0.0, (np.pi / 4) ** 2)
+_ROOT_HALF = int(np.float32(math.sqrt(0.5)).view(np.int32))
+_LOG = _fit(lambda t: np.log1p(t) / t, 8, math.sqrt(0.5) - 1, math.sqrt(2) - 1)
+_COSINE = _fit(lambda z: np.cos(np.sqrt(z)), 4, 0.0, (math.pi / 4) ** 2)
+_SINE = _fit(lambda z: np.sinc(np.sqrt(z) / math.pi), 3, 0.0, (math.pi / 4) ** 2)
