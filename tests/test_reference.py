@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from dpjax import curves
-from dpjax.accounting import basic, calibrate, exact, gaussian, loss, rdp
+from dpjax.accounting import basic, calibrate, exact, gaussian, gdp, loss, rdp, risk
 from dpjax.accounting._roots import bracketed_root
 from dpjax.accounting.rdp import to_delta, to_epsilon
 from dpjax.crossover import crossover
 
-FILES = ("crossover", "gaussian", "laplace", "renyi")
+FILES = ("crossover", "gaussian", "laplace", "renyi", "risk")
 CLASSIC = functools.partial(rdp.epsilon, conversion="classic")
 TANH = functools.partial(basic.advanced, form="tanh")
 CONVERSIONS = {"mironov": "classic", "improved": "improved", "optimal": "optimal"}
@@ -183,6 +183,44 @@ def basic_or_advanced(privacy_loss, delta):
     return np.minimum(*answers)
 
 
+# ---- risk
+
+
+def central_limit(batch, n, sigma, epochs, delta):
+    root_of_steps = np.sqrt(epochs * n / batch)  # not a whole number of steps in every case
+    mus = {
+        "poisson": gdp.clt_approximation_poisson(batch / n, sigma, 1) * root_of_steps,
+        "uniform": gdp.clt_approximation_uniform(batch / n, sigma, 1) * root_of_steps,
+    }
+    return {
+        **{f"mu_{name}": mu for name, mu in mus.items()},
+        **{f"eps_{name}": gaussian.epsilon(delta, mu) for name, mu in mus.items()},
+    }
+
+
+def accuracy_of_guarantee(eps, delta):
+    tpr = 1 - risk.tradeoff_of_guarantee(0.001, eps, delta)
+    return {
+        "max_accuracy_balanced": (1 + risk.advantage_of_guarantee(eps, delta)) / 2,
+        "max_ppv_at_fpr_0.001": risk.positive_predictive_value(0.001, tpr),
+    }
+
+
+def gaussian_beside_guarantee(eps, delta, fpr):
+    sigma = gaussian.noise_multiplier(eps, delta)
+    return {
+        "sigma": sigma,
+        "tpr_exact_gaussian": 1 - risk.tradeoff_of_gaussian(fpr, 1 / sigma),
+        "tpr_adp_bound": 1 - risk.tradeoff_of_guarantee(fpr, eps, delta),
+    }
+
+
+def fixed_point(mu):
+    fpr = (1 - gaussian.delta(0, mu)) / 2  # where the advantage is
+    np.testing.assert_allclose(risk.tradeoff_of_gaussian(fpr, mu), fpr, rtol=1e-12)
+    return fpr
+
+
 ADAPTERS = {
     "gaussian.delta": lambda eps, sigma: gaussian.delta(eps, 1 / sigma),
     "gaussian.log_delta": lambda eps, sigma: gaussian.log_delta(eps, 1 / sigma),
@@ -215,8 +253,18 @@ ADAPTERS = {
     "crossover.rdp_order_grids": k_star_on_grids,
     "crossover.advanced_laplace_vs_exact": advanced_laplace,
     "crossover.int_basic_or_advanced": lambda eps, delta: first_integers(
-        eps, delta, basic_or_advanced, up_to=100
+        eps, delta, basic_or_advanced, up_to=40
     ),
+    "mia.adp_accuracy": accuracy_of_guarantee,
+    "mia.adp_advantage": lambda eps, delta: risk.advantage_of_guarantee(eps, delta),
+    "mia.adp_tpr": lambda eps, delta, fpr: 1 - risk.tradeoff_of_guarantee(fpr, eps, delta),
+    "mia.gaussian_vs_adp_tpr": gaussian_beside_guarantee,
+    "mia.gdp_advantage": lambda mu: gaussian.delta(0, mu),
+    "mia.laplace_advantage": lambda b: 1 - 2 * risk.tradeoff_of_laplace(np.exp(-1 / b / 2) / 2, b),
+    "tradeoff.gaussian": lambda mu, alpha: risk.tradeoff_of_gaussian(alpha, mu),
+    "tradeoff.gaussian_fixed_point": fixed_point,
+    "tradeoff.laplace": lambda b, alpha: risk.tradeoff_of_laplace(alpha, b),
+    "sgm.gdp_clt": central_limit,
 }
 
 
