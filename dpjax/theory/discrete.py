@@ -8,16 +8,13 @@
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy import special
 
 from dpjax import _validate
-
-Float64: TypeAlias = Float[np.ndarray, "..."] | np.float64
+from dpjax.theory.additive import Float64
 
 
 @dataclass(frozen=True, eq=False)
