@@ -8,6 +8,7 @@ centred on 0, and errors are in the units of `scale`.
     2.5
 """
 
+from dpjax.theory import local as local
 from dpjax.theory import selection as selection
 from dpjax.theory.additive import Gaussian as Gaussian
 from dpjax.theory.additive import Laplace as Laplace
