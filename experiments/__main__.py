@@ -37,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(text, flush=True)
     except (ValueError, OSError) as error:
         parser.error(" ".join(str(error).split()))
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
