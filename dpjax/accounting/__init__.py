@@ -9,6 +9,10 @@ are loaded on first use:
     exact       the (epsilon, delta) of a loss with a certified bracket
     gaussian    closed forms of Gaussian noise
     calibrate   the least noise that meets a target
+    gdp         Gaussian differential privacy, and its central limit approximation
+    risk        a guarantee as an attacker's error rates
+    filters     rules that hold for adaptively chosen queries
+    ledger      a budget spent query by query under such a rule
 """
 
 import importlib
@@ -19,11 +23,26 @@ if TYPE_CHECKING:
     from dpjax.accounting import basic as basic
     from dpjax.accounting import calibrate as calibrate
     from dpjax.accounting import exact as exact
+    from dpjax.accounting import filters as filters
     from dpjax.accounting import gaussian as gaussian
+    from dpjax.accounting import gdp as gdp
+    from dpjax.accounting import ledger as ledger
     from dpjax.accounting import loss as loss
     from dpjax.accounting import rdp as rdp
+    from dpjax.accounting import risk as risk
 
-__all__ = ["basic", "calibrate", "exact", "gaussian", "loss", "rdp"]
+__all__ = [
+    "basic",
+    "calibrate",
+    "exact",
+    "filters",
+    "gaussian",
+    "gdp",
+    "ledger",
+    "loss",
+    "rdp",
+    "risk",
+]
 
 
 def __getattr__(name: str) -> ModuleType:
