@@ -14,25 +14,34 @@ if TYPE_CHECKING:
     from dpjax import accounting as accounting
     from dpjax import theory as theory
     from dpjax.crossover import crossover as crossover
+    from dpjax.grid import Point as Point
+    from dpjax.grid import grid as grid
     from dpjax.mechanisms.additive import gaussian as gaussian
     from dpjax.mechanisms.additive import laplace as laplace
     from dpjax.simulate import simulate as simulate
+    from dpjax.sweep import sweep as sweep
 
 _HOME = {  # public name -> the module that defines it; a module itself has no second part
+    "Point": "dpjax.grid:Point",
     "accounting": "dpjax.accounting",
     "crossover": "dpjax.crossover:crossover",
     "gaussian": "dpjax.mechanisms.additive:gaussian",
+    "grid": "dpjax.grid:grid",
     "laplace": "dpjax.mechanisms.additive:laplace",
     "simulate": "dpjax.simulate:simulate",
+    "sweep": "dpjax.sweep:sweep",
     "theory": "dpjax.theory",
 }
 
 __all__ = [
+    "Point",
     "accounting",
     "crossover",
     "gaussian",
+    "grid",
     "laplace",
     "simulate",
+    "sweep",
     "theory",
 ]
 

@@ -122,7 +122,7 @@ def pilot(key: Array, mechanism: Partial, value: Array, *, measure: Callable) ->
     """
     x = _block(key, mechanism, value, 0, measure=measure)
     size = jnp.max(jnp.abs(x), axis=0)
-    mean_square = jnp.mean((x / jnp.where(size > 0, size, 1)) ** 2, axis=0)
+    mean_square = jnp.mean((x / jnp.where(size > 0, size, 1)[None]) ** 2, axis=0)
     exponent = jnp.round(jnp.log2(size * jnp.sqrt(mean_square)))
     exponent = jnp.where(size > 0, jnp.clip(exponent, -100, 100), 0)
     constant = jnp.all(x == x[:1]) & jnp.any(size > 0)

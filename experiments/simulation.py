@@ -1,25 +1,21 @@
 """Simulated noise of a mechanism at one grid point, each point with a key of its own."""
 
 import functools
-import zlib
 from collections.abc import Callable, Mapping
 
 import jax
 import numpy as np
 
 import dpjax
+from dpjax.grid import point_key as key_at
 from dpjax.statistics import Moments
 
 MECHANISMS = {"laplace": dpjax.laplace, "gaussian": dpjax.gaussian}
 
 
 def point_key(seed: int, experiment: str, coordinates: Mapping[str, str | float]) -> jax.Array:
-    """The key of one grid point: the seed's key folded with a hash of the point's name.
-
-    Independent of the other points: adding one or leaving one out changes no other.
-    """
-    point = "/".join([experiment, *(f"{name}={value}" for name, value in coordinates.items())])
-    return jax.random.fold_in(jax.random.key(seed), np.uint32(zlib.crc32(point.encode())))
+    """The key of one grid point, as a sweep named after the experiment has it."""
+    return key_at(jax.random.key(seed), coordinates, experiment)
 
 
 def noise(key: jax.Array, mechanism: str, scale: float, trials: int) -> Moments:

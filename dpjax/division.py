@@ -1,0 +1,141 @@
+"""How a sweep is divided: points into chunks of fixed size, and chunks among processes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.tree_util import Partial
+from jaxtyping import Array
+
+from dpjax.grid import Point, point_key
+from dpjax.simulate import as_edges, as_pytree, as_value, block_trials, pilot
+
+CHUNK = 256
+"""Blocks in a chunk: 2^24 numbers, some hundredths of a second on one core."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A point ready to run: the arguments of `run_blocks`, and how many blocks.
+
+    Attributes:
+        point: what was asked for.
+        numbers: key, mechanism, value, unit and edges, as `run_blocks` takes them.
+        per_block: trials in a block.
+        blocks: whole blocks.
+        tail: trials of the block after them.
+    """
+
+    point: Point
+    numbers: tuple[Array, Partial, Array, Array, Array | None]
+    per_block: int
+    blocks: int
+    tail: int
+
+    @property
+    def chunks(self) -> int:
+        """All chunks, the last one whole or not."""
+        return -(-(self.blocks + (self.tail > 0)) // CHUNK)
+
+    def is_whole(self, chunk: int) -> bool:
+        """Whether a longer run has the same chunk."""
+        return (chunk + 1) * CHUNK <= self.blocks
+
+    def part(self, chunk: int) -> tuple[int, int, int]:
+        """First block, block after the last whole one, and tail of a chunk."""
+        start, stop = chunk * CHUNK, min((chunk + 1) * CHUNK, self.blocks)
+        return start, stop, 0 if self.is_whole(chunk) else self.tail
+
+    def trials(self, chunk: int) -> int:
+        """Trials in a chunk."""
+        start, stop, tail = self.part(chunk)
+        return (stop - start) * self.per_block + tail
+
+
+class Chunk(NamedTuple):
+    """A piece of work: which point, and which of its chunks."""
+
+    point: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Share:
+    """Which process this is, of how many."""
+
+    index: int
+    count: int
+
+    def chunks(self, jobs: Sequence[Job]) -> Iterator[Chunk]:
+        """This process's chunks: of all points the first ones, then the second ones, and so on.
+
+        Chunk c of point p belongs to process (c + p) mod count, so that each process has a share of
+        every point, and of many points with one chunk each.
+        """
+        for number in range(max(job.chunks for job in jobs)):
+            for point, job in enumerate(jobs):
+                if number < job.chunks and (number + point) % self.count == self.index:
+                    yield Chunk(point, number)
+
+    def place(self, number: int) -> int:
+        """How many chunks of the same point this process has before this one."""
+        return number // self.count
+
+
+def job(key: Array, point: Point, num_trials: int, name: str) -> Job:
+    """A point ready to run.
+
+    Args:
+        key: of the whole sweep, from `prng.unroll`.
+        point: what to run.
+        num_trials: how often.
+        name: of the sweep.
+
+    Raises:
+        ValueError: too many trials, bad edges, or noise that is NaN or the same in all trials.
+    """
+    value = as_value(point.value)
+    per_block = block_trials(value)
+    blocks, tail = divmod(num_trials, per_block)
+    if blocks >= 2**31:
+        raise ValueError(f"num_trials = {num_trials}: expected fewer than 2^31 blocks")
+    mechanism, edges = as_pytree(point.mechanism), as_edges(point.edges)
+    key = point_key(key, point.coordinates, name)
+    unit = pilot(jax.random.clone(key), mechanism, value, measure=point.measure)
+    if np.isnan(unit).any():
+        raise ValueError(
+            f"mechanism = {mechanism_name(mechanism)} at {point.name}: expected independent noise,"
+            " got the same for every trial of a block or NaN; per_trial(mechanism) gives each"
+            " trial a key"
+        )
+    return Job(point, (key, mechanism, value, unit, edges), per_block, blocks, tail)
+
+
+def mechanism_name(mechanism: Callable[..., Any]) -> str:
+    """The name of the function, through what is bound to it."""
+    while hasattr(mechanism, "func"):
+        mechanism = mechanism.func  # pyright: ignore[reportFunctionMemberAccess]
+    mechanism = getattr(mechanism, "function", mechanism)
+    return getattr(mechanism, "__qualname__", type(mechanism).__name__)
+
+
+def jobs(key: Array, points: Sequence[Point], num_trials: int, name: str) -> list[Job]:
+    """All points ready to run.
+
+    Raises:
+        ValueError: two points have one key, or as `job` says.
+    """
+    found: dict[bytes, Point] = {}
+    made = []
+    for point in points:
+        made.append(job(key, point, num_trials, name))
+        data = np.asarray(jax.random.key_data(made[-1].numbers[0])).tobytes()
+        if data in found:
+            raise ValueError(
+                f"points: {found[data].name} and {point.name} have the same hash, hence one key;"
+                " expected another name= of the sweep"
+            )
+        found[data] = point
+    return made
