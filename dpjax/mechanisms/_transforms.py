@@ -5,8 +5,7 @@ The draws here take 61 bits: exponential noise has full relative precision at bo
 event of probability 1e-15 happens that often.
 """
 
-import math
-
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -42,10 +41,12 @@ def aligned(parameter: Array, ndim: int, dtype: np.dtype) -> Array:
 
 def word_pairs(key: Array, shape: tuple[int, ...]) -> tuple[UInt[Array, "..."], UInt[Array, "..."]]:
     """Two independent 32-bit words for each entry: the halves of 64-bit word i for entry i."""
-    size = math.prod(shape)
-    pairs = prng.words(key, (-(-size // prng.TILE), 2, prng.TILE))
-    upper, lower = (pairs[:, i].reshape(-1)[:size].reshape(shape) for i in (0, 1))
-    return upper, lower
+    prng.check(key)
+    if prng.implementation(key) != "threefry2x32":
+        upper, lower = jax.random.bits(key, (2, *shape), np.uint32)
+        return upper, lower
+    jax.random.bits(key, (), np.uint8)  # unused, hence free under jit: tells JAX that key is spent
+    return prng.threefry2x32(jax.random.key_data(key), *prng._counters(shape))
 
 
 def half_uniform(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> tuple[Array, Array]:
