@@ -56,6 +56,7 @@ def test_advanced_may_exceed_basic():
 
 
 @hypothesis.given(EPSILON, DELTA, st.integers(1, 10_000))
+@hypothesis.settings(max_examples=12)
 def test_equal_queries_given_as_a_list_or_as_a_count(e0, delta, count):
     some = count // 3
     apart = some * pure(e0) + (count - some) * pure(e0)
@@ -65,6 +66,7 @@ def test_equal_queries_given_as_a_list_or_as_a_count(e0, delta, count):
 
 
 @hypothesis.given(EPSILON, EPSILON, DELTA, st.integers(0, 1000), st.integers(0, 1000))
+@hypothesis.settings(max_examples=12)
 def test_different_queries_agree_with_the_formulas(first, second, delta, many, more):
     each = np.array([first] * many + [second] * more)
     queries = many * pure(first) + more * pure(second)
@@ -87,22 +89,24 @@ def test_different_queries_agree_with_the_formulas(first, second, delta, many, m
 
 def test_gaussians_share_delta_by_the_named_split():
     queries = 10 * loss.gaussian(8.0) + 5 * loss.laplace(4.0)
-    each = gaussian.epsilon(1e-5 / 10, 1 / 8)
+    each = gaussian.epsilon(1e-5 / 10, mu=1 / 8)
     np.testing.assert_allclose(basic.epsilon(queries, 1e-5), 10 * each + 5 / 4, rtol=1e-12)
-    each = gaussian.epsilon(0.5e-5 / 10, 1 / 8)
+    each = gaussian.epsilon(0.5e-5 / 10, mu=1 / 8)
     drift = 10 * each * np.expm1(each) + 5 / 4 * np.expm1(1 / 4)
     spread = np.sqrt(2 * (10 * each**2 + 5 / 16) * np.log(1 / 0.5e-5))
     np.testing.assert_allclose(basic.advanced(queries, 1e-5), drift + spread, rtol=1e-12)
 
 
 @hypothesis.given(st.floats(-0.5, 3).map(lambda x: 10.0**x), DELTA, st.integers(1, 1000))
+@hypothesis.settings(max_examples=12)
 def test_no_rule_is_below_the_exact_gaussian(noise, delta, count):
-    truth = gaussian.epsilon(delta, np.sqrt(count) / noise)
+    truth = gaussian.epsilon(delta, mu=np.sqrt(count) / noise)
     for accountant in ACCOUNTANTS:
         assert accountant(count * loss.gaussian(noise), delta) >= truth
 
 
 @hypothesis.given(EPSILON, DELTA)
+@hypothesis.settings(max_examples=12)
 def test_one_basic_gaussian_is_exact(e0, delta):
     noise = float(gaussian.noise_multiplier(e0, delta))
     np.testing.assert_allclose(basic.epsilon(loss.gaussian(noise), delta), e0, rtol=1e-9)

@@ -44,7 +44,7 @@ def extreme_points(count):
 
 def test_log_delta_matches_120_digits_everywhere():
     epsilons, mus = extreme_points(300)
-    answers = gaussian.log_delta(epsilons, mus)
+    answers = gaussian.log_delta(epsilons, mu=mus)
     for epsilon, mu, answer in zip(epsilons, mus, answers, strict=True):
         truth = true_log_delta(epsilon, mu)
         allowed = rounding(epsilon, mu, float(truth)) + 1e-110
@@ -57,7 +57,7 @@ def test_log_delta_matches_120_digits_everywhere():
 def test_log_delta_is_smooth_across_its_branches(epsilon):
     # relative steps of 1e-9 around every switch of formula: the slope must not jump
     mu = np.geomspace(1e-3, 1e3, 20_001)
-    slope = np.diff(gaussian.log_delta(epsilon, mu)) / np.diff(np.log(mu))
+    slope = np.diff(gaussian.log_delta(epsilon, mu=mu)) / np.diff(np.log(mu))
     finite = slope[np.isfinite(slope)]
     assert np.all(finite >= 0)
     assert np.all(np.diff(finite) <= 1e-9 * (1 + np.abs(finite[:-1])))  # concave in log mu
@@ -77,13 +77,13 @@ def test_log_delta_is_smooth_across_its_branches(epsilon):
     ],
 )
 def test_delta_of_unit_noise(epsilon, delta):
-    np.testing.assert_allclose(gaussian.delta(epsilon, 1), delta, rtol=5e-8)
+    np.testing.assert_allclose(gaussian.delta(epsilon, mu=1), delta, rtol=5e-8)
 
 
 @hypothesis.given(DELTAS, st.floats(-6, 3).map(lambda x: 10.0**x))
 @hypothesis.settings(max_examples=150)
 def test_epsilon_is_never_below_the_truth_and_tight(delta, mu):
-    epsilon = float(gaussian.epsilon(delta, mu))
+    epsilon = float(gaussian.epsilon(delta, mu=mu))
     target = true_log(delta)
     if epsilon == 0:
         total_variation = mp.erf(mp.mpf(mu) / (2 * mp.sqrt(2)))
@@ -108,8 +108,8 @@ def test_mean_shift_is_never_above_the_truth_and_tight(epsilon, delta):
 @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-10])
 def test_round_trip(epsilon, delta):
     noise = gaussian.noise_multiplier(epsilon, delta)
-    np.testing.assert_allclose(gaussian.delta(epsilon, 1 / noise), delta, rtol=1e-10)
-    np.testing.assert_allclose(gaussian.epsilon(delta, 1 / noise), epsilon, rtol=1e-11)
+    np.testing.assert_allclose(gaussian.delta(epsilon, mu=1 / noise), delta, rtol=1e-10)
+    np.testing.assert_allclose(gaussian.epsilon(delta, mu=1 / noise), epsilon, rtol=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -140,53 +140,62 @@ def test_customary_rule_is_safe_below_its_threshold_and_not_above(delta):
     assert np.all(gaussian.customary_delta(below, delta) <= delta * (1 + 1e-12))
     above = threshold * np.geomspace(1 + 1e-6, 100, 400)
     mu = 1 / gaussian.customary_noise_multiplier(above, delta)
-    assert np.all(gaussian.log_delta(above, mu) > np.log(delta))
+    assert np.all(gaussian.log_delta(above, mu=mu) > np.log(delta))
 
 
 def test_edges_of_epsilon():
-    assert gaussian.epsilon(0, 1) == np.inf
-    assert gaussian.epsilon(0, 0) == 0
-    assert gaussian.epsilon(1, [0, 1, np.inf]).tolist() == [0, 0, 0]
-    assert gaussian.epsilon(1e-5, np.inf) == np.inf
+    assert gaussian.epsilon(0, mu=1) == np.inf
+    assert gaussian.epsilon(0, mu=0) == 0
+    assert gaussian.epsilon(1, mu=[0, 1, np.inf]).tolist() == [0, 0, 0]
+    assert gaussian.epsilon(1e-5, mu=np.inf) == np.inf
     # at or above the total variation the answer is exactly 0
-    assert gaussian.epsilon([1e-3, 0.1, 0.4], 1 / np.array([1000, 10, 1])).tolist() == [0, 0, 0]
-    np.testing.assert_allclose(gaussian.epsilon(0.3829, 1), 8.0777e-5, rtol=1e-4)
-    assert gaussian.epsilon(special.erf(1 / np.sqrt(8)) * (1 + 1e-15), 1) == 0
+    assert gaussian.epsilon([1e-3, 0.1, 0.4], mu=1 / np.array([1000, 10, 1])).tolist() == [0, 0, 0]
+    np.testing.assert_allclose(gaussian.epsilon(0.3829, mu=1), 8.0777e-5, rtol=1e-4)
+    assert gaussian.epsilon(special.erf(1 / np.sqrt(8)) * (1 + 1e-15), mu=1) == 0
     # zero noise beside unit noise: the other lane is not disturbed
-    assert gaussian.epsilon(1e-5, [np.inf, 1]).tolist() == [
+    assert gaussian.epsilon(1e-5, mu=[np.inf, 1]).tolist() == [
         np.inf,
-        float(gaussian.epsilon(1e-5, 1)),
+        float(gaussian.epsilon(1e-5, mu=1)),
     ]
 
 
 def test_edges_of_delta_and_of_the_noise():
-    assert gaussian.log_delta(1, 0) == -np.inf
-    assert gaussian.log_delta([0, 1, np.inf], np.inf).tolist() == [0, 0, 0]
-    assert gaussian.log_delta(np.inf, 1) == -np.inf
-    assert gaussian.log_delta(1e300, 1e-300) == -np.inf
+    assert gaussian.log_delta(1, mu=0) == -np.inf
+    assert gaussian.log_delta([0, 1, np.inf], mu=np.inf).tolist() == [0, 0, 0]
+    assert gaussian.log_delta(np.inf, mu=1) == -np.inf
+    assert gaussian.log_delta(1e300, mu=1e-300) == -np.inf
     assert gaussian.mean_shift(1, [0, 1]).tolist() == [0, np.inf]
     assert gaussian.noise_multiplier(1, [0, 1]).tolist() == [np.inf, 0]
     assert gaussian.mean_shift(np.inf, [0, 0.5]).tolist() == [0, np.inf]
     np.testing.assert_allclose(gaussian.noise_multiplier(0, 1e-5), 39894.2, rtol=1e-6)
 
 
+def test_noise_and_epsilon_cannot_be_swapped_in_silence():
+    with pytest.raises(TypeError, match="positional argument"):
+        gaussian.delta(1.0, 0.25)  # type: ignore[misc]
+    with pytest.raises(TypeError, match="positional argument"):
+        gaussian.epsilon(1e-5, 0.25)  # type: ignore[misc]
+    np.testing.assert_allclose(gaussian.delta(1, mu=1 / 4.2246789), 1e-6, rtol=1e-6)
+    np.testing.assert_allclose(gaussian.delta(4.2246789, mu=1), 1.9012772e-5, rtol=1e-6)
+
+
 def test_monotone_over_a_wide_grid():
     noise = np.geomspace(0.05, 1e3, 60)[:, None]
     count = np.geomspace(1, 1e5, 60)
-    epsilon = gaussian.epsilon(1e-5, np.sqrt(count) / noise)
+    epsilon = gaussian.epsilon(1e-5, mu=np.sqrt(count) / noise)
     assert np.all(np.diff(epsilon, axis=0) < 0)
     assert np.all(np.diff(epsilon, axis=1) > 0)
-    by_delta = gaussian.epsilon(np.geomspace(1e-300, 0.3, 200), 1)
+    by_delta = gaussian.epsilon(np.geomspace(1e-300, 0.3, 200), mu=1)
     assert np.all(np.diff(by_delta) < 0)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: gaussian.epsilon(2, 1), "delta = 2: expected a number in [0, 1]"),
-        (lambda: gaussian.epsilon(np.nan, 1), "delta = nan: expected a number in [0, 1]"),
-        (lambda: gaussian.delta(-1, 1), "epsilon = -1: expected a number of at least 0"),
-        (lambda: gaussian.delta(1, [1, -2]), "mu[1] = -2: expected a number of at least 0"),
+        (lambda: gaussian.epsilon(2, mu=1), "delta = 2: expected a number in [0, 1]"),
+        (lambda: gaussian.epsilon(np.nan, mu=1), "delta = nan: expected a number in [0, 1]"),
+        (lambda: gaussian.delta(-1, mu=1), "epsilon = -1: expected a number of at least 0"),
+        (lambda: gaussian.delta(1, mu=[1, -2]), "mu[1] = -2: expected a number of at least 0"),
         (lambda: gaussian.noise_multiplier(np.nan, 0.1), "epsilon = nan: expected"),
         (lambda: gaussian.customary_noise_multiplier(0, 0.1), "epsilon = 0: expected"),
         (lambda: gaussian.customary_noise_multiplier(np.inf, 0.1), "epsilon = inf: expected"),

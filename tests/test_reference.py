@@ -15,7 +15,6 @@ import pytest
 from dpjax import curves
 from dpjax.accounting import basic, calibrate, exact, gaussian, gdp, loss, rdp, risk
 from dpjax.accounting._roots import bracketed_root
-from dpjax.accounting.rdp import to_delta, to_epsilon
 from dpjax.crossover import crossover
 
 FILES = ("crossover", "gaussian", "laplace", "renyi", "risk")
@@ -37,7 +36,7 @@ def on_orders(orders, conversion):
 
     def epsilon(privacy_loss, delta):
         curve = rdp.divergence(privacy_loss, orders)
-        return rdp.to_epsilon(orders, curve, delta, conversion=conversion).min()
+        return rdp.to_epsilon(orders, curve, delta=delta, conversion=conversion).min()
 
     return epsilon
 
@@ -87,14 +86,17 @@ def gaussian_on_a_grid(sigma, k, delta, orders):
     curve = rdp.divergence(k * loss.gaussian(sigma), orders)
     answer = {}
     for conversion in ("classic", "improved"):
-        epsilons = rdp.to_epsilon(orders, curve, delta, conversion=conversion)
+        epsilons = rdp.to_epsilon(orders, curve, delta=delta, conversion=conversion)
         answer[conversion] = epsilons.min()
         answer[f"{conversion}_order"] = orders[epsilons.argmin()]
     return answer
 
 
-def conversions(order, divergence, convert, names, last):
-    return {name: convert(order, divergence, last, conversion=CONVERSIONS[name]) for name in names}
+def conversions(convert, names):
+    """The named conversions at one order."""
+    return lambda order, rdp, **target: {
+        name: convert(order, rdp, **target, conversion=CONVERSIONS[name]) for name in names
+    }
 
 
 def zcdp_epsilon(rho, delta):
@@ -189,20 +191,26 @@ def basic_or_advanced(privacy_loss, delta):
 def central_limit(batch, n, sigma, epochs, delta):
     root_of_steps = np.sqrt(epochs * n / batch)  # not a whole number of steps in every case
     mus = {
-        "poisson": gdp.clt_approximation_poisson(batch / n, sigma, 1) * root_of_steps,
-        "uniform": gdp.clt_approximation_uniform(batch / n, sigma, 1) * root_of_steps,
+        "poisson": gdp.clt_approximation_poisson(
+            sampling_probability=batch / n, noise_multiplier=sigma, count=1
+        )
+        * root_of_steps,
+        "uniform": gdp.clt_approximation_uniform(
+            sampling_probability=batch / n, noise_multiplier=sigma, count=1
+        )
+        * root_of_steps,
     }
     return {
         **{f"mu_{name}": mu for name, mu in mus.items()},
-        **{f"eps_{name}": gaussian.epsilon(delta, mu) for name, mu in mus.items()},
+        **{f"eps_{name}": gaussian.epsilon(delta, mu=mu) for name, mu in mus.items()},
     }
 
 
 def accuracy_of_guarantee(eps, delta):
-    tpr = 1 - risk.tradeoff_of_guarantee(0.001, eps, delta)
+    tpr = 1 - risk.tradeoff_of_guarantee(0.001, epsilon=eps, delta=delta)
     return {
         "max_accuracy_balanced": (1 + risk.advantage_of_guarantee(eps, delta)) / 2,
-        "max_ppv_at_fpr_0.001": risk.positive_predictive_value(0.001, tpr),
+        "max_ppv_at_fpr_0.001": risk.positive_predictive_value(fpr=0.001, tpr=tpr),
     }
 
 
@@ -210,21 +218,21 @@ def gaussian_beside_guarantee(eps, delta, fpr):
     sigma = gaussian.noise_multiplier(eps, delta)
     return {
         "sigma": sigma,
-        "tpr_exact_gaussian": 1 - risk.tradeoff_of_gaussian(fpr, 1 / sigma),
-        "tpr_adp_bound": 1 - risk.tradeoff_of_guarantee(fpr, eps, delta),
+        "tpr_exact_gaussian": 1 - risk.tradeoff_of_gaussian(fpr, mu=1 / sigma),
+        "tpr_adp_bound": 1 - risk.tradeoff_of_guarantee(fpr, epsilon=eps, delta=delta),
     }
 
 
 def fixed_point(mu):
-    fpr = (1 - gaussian.delta(0, mu)) / 2  # where the advantage is
-    np.testing.assert_allclose(risk.tradeoff_of_gaussian(fpr, mu), fpr, rtol=1e-12)
+    fpr = (1 - gaussian.delta(0, mu=mu)) / 2  # where the advantage is
+    np.testing.assert_allclose(risk.tradeoff_of_gaussian(fpr, mu=mu), fpr, rtol=1e-12)
     return fpr
 
 
 ADAPTERS = {
-    "gaussian.delta": lambda eps, sigma: gaussian.delta(eps, 1 / sigma),
-    "gaussian.log_delta": lambda eps, sigma: gaussian.log_delta(eps, 1 / sigma),
-    "gaussian.eps": lambda delta, sigma: gaussian.epsilon(delta, 1 / sigma),
+    "gaussian.delta": lambda eps, sigma: gaussian.delta(eps, mu=1 / sigma),
+    "gaussian.log_delta": lambda eps, sigma: gaussian.log_delta(eps, mu=1 / sigma),
+    "gaussian.eps": lambda delta, sigma: gaussian.epsilon(delta, mu=1 / sigma),
     "gaussian.sigma": lambda eps, delta: gaussian.noise_multiplier(eps, delta),
     "gaussian.compose_eps": lambda sigma, k, delta: exact.epsilon(k * loss.gaussian(sigma), delta),
     "gaussian.compose_sigma": lambda eps, delta, k: least_noise(
@@ -238,11 +246,9 @@ ADAPTERS = {
     "laplace.basic_rmse": lambda k, eps_total: curves.laplace_basic(eps_total)(k),
     "rdp.gaussian_eps": gaussian_optima,
     "rdp.gaussian_eps_grid": gaussian_on_a_grid,
-    "rdp.convert": lambda order, rdp, delta: conversions(
-        order, rdp, to_epsilon, ("mironov", "improved", "optimal"), delta
-    ),
-    "rdp.convert_delta": lambda order, rdp, eps: conversions(
-        order, rdp, to_delta, ("mironov", "improved"), eps
+    "rdp.convert": conversions(rdp.to_epsilon, ("mironov", "improved", "optimal")),
+    "rdp.convert_delta": lambda eps, **known: conversions(rdp.to_delta, ("mironov", "improved"))(
+        **known, epsilon=eps
     ),
     "zcdp.eps": zcdp_epsilon,
     "zcdp.delta": zcdp_delta,
@@ -257,13 +263,17 @@ ADAPTERS = {
     ),
     "mia.adp_accuracy": accuracy_of_guarantee,
     "mia.adp_advantage": lambda eps, delta: risk.advantage_of_guarantee(eps, delta),
-    "mia.adp_tpr": lambda eps, delta, fpr: 1 - risk.tradeoff_of_guarantee(fpr, eps, delta),
+    "mia.adp_tpr": lambda eps, delta, fpr: (
+        1 - risk.tradeoff_of_guarantee(fpr, epsilon=eps, delta=delta)
+    ),
     "mia.gaussian_vs_adp_tpr": gaussian_beside_guarantee,
-    "mia.gdp_advantage": lambda mu: gaussian.delta(0, mu),
-    "mia.laplace_advantage": lambda b: 1 - 2 * risk.tradeoff_of_laplace(np.exp(-1 / b / 2) / 2, b),
-    "tradeoff.gaussian": lambda mu, alpha: risk.tradeoff_of_gaussian(alpha, mu),
+    "mia.gdp_advantage": lambda mu: gaussian.delta(0, mu=mu),
+    "mia.laplace_advantage": lambda b: (
+        1 - 2 * risk.tradeoff_of_laplace(np.exp(-1 / b / 2) / 2, noise_multiplier=b)
+    ),
+    "tradeoff.gaussian": lambda mu, alpha: risk.tradeoff_of_gaussian(alpha, mu=mu),
     "tradeoff.gaussian_fixed_point": fixed_point,
-    "tradeoff.laplace": lambda b, alpha: risk.tradeoff_of_laplace(alpha, b),
+    "tradeoff.laplace": lambda b, alpha: risk.tradeoff_of_laplace(alpha, noise_multiplier=b),
     "sgm.gdp_clt": central_limit,
 }
 

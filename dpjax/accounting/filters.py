@@ -119,7 +119,7 @@ class RenyiRule:
     def budget(self) -> tuple[float]:
         """The divergence whose improved conversion is epsilon."""
         far = self.epsilon - math.log(self.delta) + 10  # where the conversion, a shift, is positive
-        shift = float(rdp.to_epsilon(self.order, far, self.delta)) - far
+        shift = float(rdp.to_epsilon(self.order, far, delta=self.delta)) - far
         return (self.epsilon - shift - 1e-15 * far,)
 
     def cost(self, loss: PrivacyLoss) -> tuple[float]:

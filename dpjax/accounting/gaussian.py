@@ -33,7 +33,7 @@ _NODES = _NODES + 0.5
 _MAX_NEWTON = 200  # some 6 are used; tens where 1 - delta is near rounding
 
 
-def log_delta(epsilon: ArrayLike, mu: ArrayLike) -> Float64[np.ndarray, "*grid"]:
+def log_delta(epsilon: ArrayLike, *, mu: ArrayLike) -> Float64[np.ndarray, "*grid"]:
     """Natural logarithm of the smallest delta at which mean shift `mu` is (epsilon, delta)-private.
 
     Args:
@@ -48,7 +48,7 @@ def log_delta(epsilon: ArrayLike, mu: ArrayLike) -> Float64[np.ndarray, "*grid"]
     Raises:
         ValueError: an argument is negative or NaN.
 
-    >>> print(f"{log_delta(50, 1) / np.log(10):.6f}")
+    >>> print(f"{log_delta(50, mu=1) / np.log(10):.6f}")
     -535.862534
 
     Source: Balle and Wang 2018, Theorem 8.
@@ -59,16 +59,16 @@ def log_delta(epsilon: ArrayLike, mu: ArrayLike) -> Float64[np.ndarray, "*grid"]
     return _log_delta(epsilon.ravel(), mu.ravel()).reshape(epsilon.shape)
 
 
-def delta(epsilon: ArrayLike, mu: ArrayLike) -> Float64[np.ndarray, "*grid"]:
+def delta(epsilon: ArrayLike, *, mu: ArrayLike) -> Float64[np.ndarray, "*grid"]:
     """Smallest delta at which mean shift `mu` is (epsilon, delta)-private; see `log_delta`.
 
-    >>> print(f"{delta(1, 1):.8f}")
+    >>> print(f"{delta(1, mu=1):.8f}")
     0.12693674
     """
-    return np.asarray(np.exp(log_delta(epsilon, mu)))
+    return np.asarray(np.exp(log_delta(epsilon, mu=mu)))
 
 
-def epsilon(delta: ArrayLike, mu: ArrayLike) -> Float64[np.ndarray, "*grid"]:
+def epsilon(delta: ArrayLike, *, mu: ArrayLike) -> Float64[np.ndarray, "*grid"]:
     """Smallest epsilon at which mean shift `mu` is (epsilon, delta)-private.
 
     Args:
@@ -84,7 +84,7 @@ def epsilon(delta: ArrayLike, mu: ArrayLike) -> Float64[np.ndarray, "*grid"]:
     Raises:
         ValueError: delta outside [0, 1], mu negative, or NaN.
 
-    >>> print(f"{epsilon(1e-5, 1):.7f}")
+    >>> print(f"{epsilon(1e-5, mu=1):.7f}")
     4.3771781
 
     Source: Balle and Wang 2018, Theorem 8, solved for epsilon.
@@ -173,7 +173,7 @@ def customary_delta(epsilon: ArrayLike, delta: ArrayLike) -> Float64[np.ndarray,
     >>> print(f"{customary_delta(1, 1e-5):.3g} {customary_delta(10, 1e-5):.3g}")
     4.11e-08 2.27e-05
     """
-    return np.asarray(np.exp(log_delta(epsilon, 1 / customary_noise_multiplier(epsilon, delta))))
+    return np.asarray(np.exp(log_delta(epsilon, mu=1 / customary_noise_multiplier(epsilon, delta))))
 
 
 def customary_unsafe_epsilon(delta: ArrayLike) -> Float64[np.ndarray, "*grid"]:
@@ -196,7 +196,7 @@ def customary_unsafe_epsilon(delta: ArrayLike) -> Float64[np.ndarray, "*grid"]:
     ratio = np.sqrt(2 * np.log(1.25 / delta))  # epsilon / mu of the customary rule
 
     def excess(epsilon: ArrayLike) -> np.ndarray:
-        return np.asarray(log_delta(epsilon, epsilon / ratio) - target)
+        return np.asarray(log_delta(epsilon, mu=epsilon / ratio) - target)
 
     low = np.zeros_like(ratio)  # delta falls to 0 with epsilon
     high = 2 * ratio * (ratio + 10)  # 1 - delta is some Phi(-10), less than any double's

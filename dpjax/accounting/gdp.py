@@ -1,8 +1,8 @@
 """Gaussian differential privacy: one number mu, exact for Gaussian noise, approximate beyond.
 
-`mu` is the mean shift of the one Gaussian a composition amounts to; `gaussian.epsilon(delta, mu)`
-and `gaussian.delta(epsilon, mu)` turn it into a guarantee. The central limit values for subsampled
-noise are NOT bounds: they can fall below the truth, and their names say so.
+`mu` is the mean shift of the one Gaussian a composition amounts to; `gaussian.epsilon` and
+`gaussian.delta` make it a guarantee. The central limit values for subsampled noise are NOT bounds:
+they can fall below the truth, and their names say so.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ def mu(loss: PrivacyLoss) -> Float64[np.ndarray, "*grid"]:
 
     >>> from dpjax.accounting import gaussian, loss
     >>> queries = loss.gaussian(1.0) + loss.gaussian(2.0) + loss.gaussian(4.0)
-    >>> print(f"{mu(queries):.7f} {gaussian.epsilon(1e-5, mu(queries)):.7f}")
+    >>> print(f"{mu(queries):.7f} {gaussian.epsilon(1e-5, mu=mu(queries)):.7f}")
     1.1456439 5.1273683
 
     Source: Dong, Roth, Su 2022, Corollary 2.
@@ -45,7 +45,7 @@ def mu(loss: PrivacyLoss) -> Float64[np.ndarray, "*grid"]:
 
 
 def clt_approximation_poisson(
-    sampling_probability: ArrayLike, noise_multiplier: ArrayLike, count: ArrayLike
+    *, sampling_probability: ArrayLike, noise_multiplier: ArrayLike, count: ArrayLike
 ) -> Float64[np.ndarray, "*grid"]:
     """Limiting mu of Poisson-subsampled Gaussians: an approximation, NOT an upper bound.
 
@@ -60,7 +60,8 @@ def clt_approximation_poisson(
     Raises:
         ValueError: an argument outside its range or NaN.
 
-    >>> print(f"{clt_approximation_poisson(0.01, 2.0, 3000):.7f}")
+    >>> steps = {"sampling_probability": 0.01, "noise_multiplier": 2.0, "count": 3000}
+    >>> print(f"{clt_approximation_poisson(**steps):.7f}")
     0.2919035
 
     Source: Bu, Dong, Long, Su 2020, Section 3.
@@ -71,7 +72,7 @@ def clt_approximation_poisson(
 
 
 def clt_approximation_uniform(
-    sampling_probability: ArrayLike, noise_multiplier: ArrayLike, count: ArrayLike
+    *, sampling_probability: ArrayLike, noise_multiplier: ArrayLike, count: ArrayLike
 ) -> Float64[np.ndarray, "*grid"]:
     """Limiting mu for batches drawn without replacement: an approximation, NOT an upper bound.
 
@@ -83,7 +84,8 @@ def clt_approximation_uniform(
     Raises:
         ValueError: an argument outside its range or NaN.
 
-    >>> print(f"{clt_approximation_uniform(0.01, 2.0, 3000):.7f}")
+    >>> steps = {"sampling_probability": 0.01, "noise_multiplier": 2.0, "count": 3000}
+    >>> print(f"{clt_approximation_uniform(**steps):.7f}")
     0.3437247
 
     Source: Bu, Dong, Long, Su 2020, Section 3.

@@ -76,7 +76,7 @@ def divergence(loss: PrivacyLoss, order: ArrayLike) -> Float64[np.ndarray, "*gri
 
 
 def to_epsilon(
-    order: ArrayLike, divergence: ArrayLike, delta: ArrayLike, *, conversion: str = "improved"
+    order: ArrayLike, divergence: ArrayLike, *, delta: ArrayLike, conversion: str = "improved"
 ) -> Float64[np.ndarray, "*grid"]:
     """Epsilon of whatever has this Rényi divergence at this one order.
 
@@ -92,7 +92,7 @@ def to_epsilon(
     Raises:
         ValueError: an argument outside its range or NaN, or an unknown conversion.
 
-    >>> classic, improved = (to_epsilon(8, 0.5, 1e-5, conversion=c) for c in CONVERSIONS[:2])
+    >>> classic, improved = (to_epsilon(8, 0.5, delta=1e-5, conversion=c) for c in CONVERSIONS[:2])
     >>> print(f"{classic:.6f} {improved:.6f}")
     2.144704 1.714109
     """
@@ -104,11 +104,11 @@ def to_epsilon(
 
 
 def to_delta(
-    order: ArrayLike, divergence: ArrayLike, epsilon: ArrayLike, *, conversion: str = "improved"
+    order: ArrayLike, divergence: ArrayLike, *, epsilon: ArrayLike, conversion: str = "improved"
 ) -> Float64[np.ndarray, "*grid"]:
     """Delta of whatever has this Rényi divergence at this one order: "classic" or "improved".
 
-    >>> print(f"{to_delta(8, 0.5, 1.0):.6g}")
+    >>> print(f"{to_delta(8, 0.5, epsilon=1.0):.6g}")
     0.0014823
     """
     _validate.one_of(CONVERSIONS[:2], conversion=conversion)

@@ -6,8 +6,8 @@ positive rate is one less it. Curves are the attacker's best case: a risk is ove
 understated. At 1 % of false positives and (4, 1e-6), of any mechanism and of the Gaussian:
 
     >>> from dpjax.accounting import gaussian
-    >>> bound = 1 - tradeoff_of_guarantee(0.01, 4, 1e-6)
-    >>> exact = 1 - tradeoff_of_gaussian(0.01, gaussian.mean_shift(4, 1e-6))
+    >>> bound = 1 - tradeoff_of_guarantee(0.01, epsilon=4, delta=1e-6)
+    >>> exact = 1 - tradeoff_of_gaussian(0.01, mu=gaussian.mean_shift(4, 1e-6))
     >>> print(f"true positives: {bound:.1%} {exact:.1%}")
     true positives: 54.6% 6.8%
 """
@@ -27,7 +27,7 @@ _MAX_EPSILON = 60.0  # beyond, e^-epsilon is below rounding
 
 
 def tradeoff_of_guarantee(
-    fpr: ArrayLike, epsilon: ArrayLike, delta: ArrayLike
+    fpr: ArrayLike, *, epsilon: ArrayLike, delta: ArrayLike
 ) -> Float64[np.ndarray, "*grid"]:
     """Least miss rate at a false positive rate under (epsilon, delta), for any mechanism.
 
@@ -42,7 +42,7 @@ def tradeoff_of_guarantee(
     Raises:
         ValueError: an argument outside its range or NaN.
 
-    >>> print(f"{tradeoff_of_guarantee(0.01, 1, 0.01):.6f}")
+    >>> print(f"{tradeoff_of_guarantee(0.01, epsilon=1, delta=0.01):.6f}")
     0.962817
 
     Source: Kairouz, Oh, Viswanath 2015, Theorem 2.1; Dong, Roth, Su 2022, Section 2.
@@ -59,7 +59,7 @@ def advantage_of_guarantee(epsilon: ArrayLike, delta: ArrayLike) -> Float64[np.n
     """Largest true less false positive rate under (epsilon, delta), for any mechanism.
 
     The balanced accuracy is at most (1 + advantage) / 2. Of one mechanism, the advantage is its
-    delta at epsilon 0, such as `gaussian.delta(0, mu)`.
+    delta at epsilon 0, such as `gaussian.delta(0, mu=mu)`.
 
     Args:
         epsilon: at least 0, infinity allowed.
@@ -78,7 +78,7 @@ def advantage_of_guarantee(epsilon: ArrayLike, delta: ArrayLike) -> Float64[np.n
     return np.asarray(delta + (1 - delta) * np.tanh(epsilon / 2))
 
 
-def tradeoff_of_gaussian(fpr: ArrayLike, mu: ArrayLike) -> Float64[np.ndarray, "*grid"]:
+def tradeoff_of_gaussian(fpr: ArrayLike, *, mu: ArrayLike) -> Float64[np.ndarray, "*grid"]:
     """Least miss rate at a false positive rate for Gaussian noise of mean shift `mu`: exact.
 
     Args:
@@ -88,7 +88,7 @@ def tradeoff_of_gaussian(fpr: ArrayLike, mu: ArrayLike) -> Float64[np.ndarray, "
     Raises:
         ValueError: an argument outside its range or NaN.
 
-    >>> print(f"{tradeoff_of_gaussian(0.001, 1):.6f}")
+    >>> print(f"{tradeoff_of_gaussian(0.001, mu=1):.6f}")
     0.981702
 
     Source: Dong, Roth, Su 2022, Section 2.
@@ -101,7 +101,7 @@ def tradeoff_of_gaussian(fpr: ArrayLike, mu: ArrayLike) -> Float64[np.ndarray, "
 
 
 def tradeoff_of_laplace(
-    fpr: ArrayLike, noise_multiplier: ArrayLike
+    fpr: ArrayLike, *, noise_multiplier: ArrayLike
 ) -> Float64[np.ndarray, "*grid"]:
     """Least miss rate at a false positive rate for one release of Laplace noise: exact.
 
@@ -112,7 +112,7 @@ def tradeoff_of_laplace(
     Raises:
         ValueError: an argument outside its range or NaN.
 
-    >>> print(f"{tradeoff_of_laplace(0.2, 1):.6f}")
+    >>> print(f"{tradeoff_of_laplace(0.2, noise_multiplier=1):.6f}")
     0.459849
 
     Source: Dong, Roth, Su 2022, Section 2.
@@ -171,7 +171,7 @@ def tradeoff_of_profile(
 
 
 def positive_predictive_value(
-    fpr: ArrayLike, tpr: ArrayLike, *, prior: ArrayLike = 0.5
+    *, fpr: ArrayLike, tpr: ArrayLike, prior: ArrayLike = 0.5
 ) -> Float64[np.ndarray, "*grid"]:
     """Share of an attacker's positives that are right, when a fraction `prior` of records is in.
 
@@ -183,7 +183,7 @@ def positive_predictive_value(
     Raises:
         ValueError: an argument outside [0, 1] or NaN.
 
-    >>> print(f"{positive_predictive_value(0.001, 0.051):.6f}")
+    >>> print(f"{positive_predictive_value(fpr=0.001, tpr=0.051):.6f}")
     0.980769
     """
     fpr, tpr = _validate.probability(fpr=fpr), _validate.probability(tpr=tpr)
@@ -193,7 +193,7 @@ def positive_predictive_value(
         return np.asarray(np.where(right + wrong > 0, right / (right + wrong), prior))
 
 
-def posterior(prior: ArrayLike, epsilon: ArrayLike) -> Float64[np.ndarray, "*grid"]:
+def posterior(prior: ArrayLike, *, epsilon: ArrayLike) -> Float64[np.ndarray, "*grid"]:
     """Largest belief that a record is in after an epsilon-private output: odds times e^epsilon.
 
     Args:
@@ -204,7 +204,7 @@ def posterior(prior: ArrayLike, epsilon: ArrayLike) -> Float64[np.ndarray, "*gri
     Raises:
         ValueError: an argument outside its range or NaN.
 
-    >>> print(f"{posterior(0.5, 1):.6f} {posterior(0.01, 1):.6f}")
+    >>> print(f"{posterior(0.5, epsilon=1):.6f} {posterior(0.01, epsilon=1):.6f}")
     0.731059 0.026724
 
     Source: Kasiviswanathan and Smith 2014 (the semantics of differential privacy).
