@@ -3,14 +3,14 @@
 import sys
 import time
 from collections.abc import Callable
-from typing import TextIO
+from typing import Any
 
 Progress = Callable[[int, int], None]
 """Called with the trials done and the trials altogether; first before the work begins."""
 
 
 def bar(
-    label: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+    label: str, stream: Any = None, clock: Callable[[], float] = time.monotonic
 ) -> Progress:
     """A progress bar for `sweep`: moves on a terminal, a line a minute elsewhere.
 
@@ -18,7 +18,7 @@ def bar(
 
     Args:
         label: what is running.
-        stream: where to write; the error stream if None.
+        stream: a text stream to write to; the error stream if None.
         clock: seconds from anywhere.
     """
     out = sys.stderr if stream is None else stream
@@ -51,7 +51,7 @@ def _rate(rate: float) -> str:
     for power, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if rate >= power:
             return f"{rate / power:.3g}{letter}"
-    return f"{rate:.3g} "
+    return f"{rate:.3g}"
 
 
 def _duration(seconds: float) -> str:
