@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpjax import curves
-from dpjax.accounting import basic, calibrate, exact, gaussian, gdp, loss, rdp, risk
+from dpjax.accounting import basic, calibrate, exact, gaussian, gdp, loss, rdp, risk, zcdp
 from dpjax.accounting._roots import bracketed_root
 from dpjax.crossover import crossover
 
@@ -39,11 +39,6 @@ def on_orders(orders, conversion):
         return rdp.to_epsilon(orders, curve, delta=delta, conversion=conversion).min()
 
     return epsilon
-
-
-def zcdp(rho):
-    """The Gaussian of that rho has the Rényi curve of rho-zCDP."""
-    return loss.gaussian(1 / np.sqrt(2 * rho))
 
 
 def least_noise(leak, k, eps, delta, accountant):
@@ -100,17 +95,16 @@ def conversions(convert, names):
 
 
 def zcdp_epsilon(rho, delta):
-    best = rdp.optimum(zcdp(rho), delta)
     return {
-        "bun_steinke": CLASSIC(zcdp(rho), delta),
-        "cks2020": best.epsilon,
-        "cks2020_order": best.order,
+        "bun_steinke": zcdp.epsilon(rho, delta=delta, conversion="classic"),
+        "cks2020": zcdp.epsilon(rho, delta=delta),
+        "cks2020_order": rdp.optimum(loss.gaussian(1 / np.sqrt(2 * rho)), delta).order,
     }
 
 
 def zcdp_delta(rho, eps):
-    classic = rdp.delta(zcdp(rho), eps, conversion="classic")
-    return {"bun_steinke": classic, "cks2020": rdp.delta(zcdp(rho), eps)}
+    classic = zcdp.delta(rho, epsilon=eps, conversion="classic")
+    return {"bun_steinke": classic, "cks2020": zcdp.delta(rho, epsilon=eps)}
 
 
 def laplace_optimum(b, k, delta):

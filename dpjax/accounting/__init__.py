@@ -9,6 +9,7 @@ are loaded on first use:
     exact       the (epsilon, delta) of a loss with a certified bracket
     gaussian    closed forms of Gaussian noise
     calibrate   the least noise that meets a target
+    zcdp        zero-concentrated differential privacy
     gdp         Gaussian differential privacy, and its central limit approximation
     risk        a guarantee as an attacker's error rates
     filters     rules that hold for adaptively chosen queries
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from dpjax.accounting import loss as loss
     from dpjax.accounting import rdp as rdp
     from dpjax.accounting import risk as risk
+    from dpjax.accounting import zcdp as zcdp
 
 __all__ = [
     "basic",
@@ -42,6 +44,7 @@ __all__ = [
     "loss",
     "rdp",
     "risk",
+    "zcdp",
 ]
 
 
