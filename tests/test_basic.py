@@ -5,7 +5,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
-from dpjax.accounting import basic, gaussian, loss
+from dpjax.accounting import basic, exact, gaussian, loss
 
 TANH = functools.partial(basic.advanced, form="tanh")
 ACCOUNTANTS = (basic.epsilon, basic.advanced, TANH, basic.best_of)
@@ -95,6 +95,13 @@ def test_gaussians_share_delta_by_the_named_split():
     drift = 10 * each * np.expm1(each) + 5 / 4 * np.expm1(1 / 4)
     spread = np.sqrt(2 * (10 * each**2 + 5 / 16) * np.log(1 / 0.5e-5))
     np.testing.assert_allclose(basic.advanced(queries, 1e-5), drift + spread, rtol=1e-12)
+
+
+def test_rules_are_compared_at_one_total_delta():
+    # ten Gaussians of (1, 1e-5) each: basic composition spends delta 1e-4, and so must the rest
+    queries = 10 * loss.gaussian(float(gaussian.noise_multiplier(1, 1e-5)))
+    np.testing.assert_allclose(basic.epsilon(queries, 1e-4), 10, rtol=1e-9)
+    np.testing.assert_allclose(exact.epsilon(queries, 1e-4), 3.129968, rtol=1e-6)
 
 
 @hypothesis.given(st.floats(-0.5, 3).map(lambda x: 10.0**x), DELTA, st.integers(1, 1000))

@@ -77,6 +77,16 @@ def test_the_order_reaches_infinity(conversion):
     assert rdp.optimum(loss.laplace(1.0), 1e-9, conversion="classic").order == np.inf
 
 
+def test_a_pure_guarantee_is_not_exceeded():
+    # orders up to 63 alone say more than 1 of one Laplace query at epsilon 1
+    orders = np.arange(2, 64)
+    curve = rdp.divergence(loss.laplace(1.0), orders)
+    assert rdp.to_epsilon(orders, curve, delta=DELTA).min() > 1
+    count = np.arange(1, 200)
+    for conversion in rdp.CONVERSIONS[:2]:
+        assert np.all(rdp.epsilon(count * loss.laplace(1.0), DELTA, conversion=conversion) <= count)
+
+
 def test_no_grid_of_orders_beats_the_search():
     # orders 2..64 alone are 3.8 times too big here
     queries = loss.gaussian(100.0)
@@ -144,7 +154,14 @@ def test_delta_inverts_epsilon(noise, delta):
 
 @pytest.mark.parametrize(
     ("order", "value"),
-    [(1.5, 0.51288351), (2, 0.61912363), (10, 0.9286829), (100, 0.99304915), (1e4, 0.99993068)],
+    [
+        (1000, 0.9993066596),
+        (1.5, 0.51288351),
+        (2, 0.61912363),
+        (10, 0.9286829),
+        (100, 0.99304915),
+        (1e4, 0.99993068),
+    ],
 )
 def test_curve_of_unit_laplace(order, value):
     np.testing.assert_allclose(rdp.divergence(loss.laplace(1.0), order), value, rtol=1e-7)

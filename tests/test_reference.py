@@ -15,9 +15,10 @@ import pytest
 from dpjax import curves
 from dpjax.accounting import basic, calibrate, exact, gaussian, gdp, loss, rdp, risk, zcdp
 from dpjax.accounting._roots import bracketed_root
+from dpjax.accounting.rdp import to_epsilon
 from dpjax.crossover import crossover
 
-FILES = ("crossover", "gaussian", "laplace", "renyi", "risk")
+FILES = ("crossover", "gaussian", "laplace", "published", "renyi", "risk")
 CLASSIC = functools.partial(rdp.epsilon, conversion="classic")
 TANH = functools.partial(basic.advanced, form="tanh")
 CONVERSIONS = {"mironov": "classic", "improved": "improved", "optimal": "optimal"}
@@ -223,6 +224,17 @@ def fixed_point(mu):
     return fpr
 
 
+# ---- published
+
+
+def published_central_limit(n, batch, sigma, epochs, delta, sampling):
+    return central_limit(batch, n, sigma, epochs, delta)[f"eps_{sampling}"]
+
+
+def smallest_gaussian_noise(eps, delta, k, sensitivity):
+    return sensitivity * least_noise(loss.gaussian, k, eps, delta, exact.epsilon)
+
+
 ADAPTERS = {
     "gaussian.delta": lambda eps, sigma: gaussian.delta(eps, mu=1 / sigma),
     "gaussian.log_delta": lambda eps, sigma: gaussian.log_delta(eps, mu=1 / sigma),
@@ -269,6 +281,21 @@ ADAPTERS = {
     "tradeoff.gaussian_fixed_point": fixed_point,
     "tradeoff.laplace": lambda b, alpha: risk.tradeoff_of_laplace(alpha, noise_multiplier=b),
     "sgm.gdp_clt": central_limit,
+    "public.gaussian_rdp": lambda order, sigma: rdp.divergence(loss.gaussian(sigma), order),
+    "public.gdp_clt": published_central_limit,
+    "public.laplace_pure_eps": lambda eps, count, delta: on_orders(np.array([1e10]), "improved")(
+        count * loss.laplace(1 / eps), delta
+    ),
+    "public.opendp_zcdp_delta": lambda rho, eps: zcdp.delta(rho, epsilon=eps),
+    "public.opendp_zcdp_eps": lambda rho, delta: zcdp.epsilon(rho, delta=delta),
+    "public.prv_gaussian_delta": lambda eps, sigma, k: gaussian.delta(eps, mu=np.sqrt(k) / sigma),
+    "public.rdp_gaussian_sigma_for_1_1e-6": lambda sigma, delta, orders: rdp.epsilon(
+        loss.gaussian(sigma), delta
+    ),
+    "public.rdp_to_eps": lambda rdp, orders, delta: to_epsilon(
+        np.arange(2.0, 33), rdp, delta=delta
+    ).min(),
+    "public.smallest_gaussian_noise": smallest_gaussian_noise,
 }
 
 
