@@ -14,6 +14,7 @@ def quasi_convex_minimum(
     low: Reals,
     high: Reals,
     step: float,
+    limits: tuple[float, float] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where a quasi-convex function (it only falls, then only rises) is least, and how low.
 
@@ -23,13 +24,15 @@ def quasi_convex_minimum(
 
     Args:
         function: takes nodes of shape (*grid, n) and gives their values; NaN counts as infinity.
-        low: lower end of the range, (*grid,).
-        high: upper end of the range, (*grid,).
+        low: lower end of the range scanned first, (*grid,).
+        high: upper end of the range scanned first, (*grid,).
         step: spacing of the first scan, such that the function is smooth on a sixth of it.
+        limits: how far the scan goes on where the function is least at an end; that range itself
+            if left out.
 
     Returns:
-        Place and value of the minimum, (*grid,); an end of the range where the function falls or
-        rises throughout.
+        Place and value of the minimum, (*grid,); a limit where the function falls or rises
+        throughout.
     """
     best, least = np.array(low, dtype=float), np.full(np.shape(low), np.inf)
 
@@ -44,15 +47,19 @@ def quasi_convex_minimum(
         return values
 
     start, stop = np.broadcast_arrays(low, high)
+    if limits is not None:
+        low, high = np.asarray(limits[0]), np.asarray(limits[1])
     count = int(np.ceil(np.max(stop - start, initial=step) / step)) + 1
-    while True:
-        nodes = np.linspace(start, stop, count, axis=-1)
-        scan(nodes)
+    spacing = np.full(np.shape(start), step)
+    while np.max(spacing, initial=0) >= 0.1:
+        scan(np.linspace(start, stop, count, axis=-1))
         spacing = (stop - start) / (count - 1)
-        start, stop = np.maximum(best - spacing, low), np.minimum(best + spacing, high)
-        if np.max(spacing, initial=0) < 0.1:
-            break
+        falls, rises = (best >= stop) & (stop < high), (best <= start) & (start > low)
         count = 17
+        left = np.where(rises, count * step, spacing)
+        right = np.where(falls, count * step, spacing)
+        start, stop = np.maximum(best - left, low), np.minimum(best + right, high)
+        spacing = np.where(falls | rises, step, spacing)
     for h in _POLISH:
         centre = np.clip(best, low + 2 * h, high - 2 * h)
         f = scan(centre[..., None] + h * np.arange(-2, 3))

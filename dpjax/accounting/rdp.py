@@ -28,7 +28,8 @@ from dpjax.accounting._typing import Reals
 from dpjax.accounting.loss import PrivacyLoss
 
 CONVERSIONS = ("classic", "improved", "optimal")
-_LOG_T = (-42.0, 42.0)  # orders from 1 + 1e-18 to 1e18: beyond, float64 tells no difference
+_LOG_T = (-14.0, 14.0)  # of t, scanned first: orders from 1 + 1e-6 to 1e6
+_LIMITS = (-42.0, 42.0)  # orders from 1 + 1e-18 to 1e18: beyond, float64 tells no difference
 _STEP = 2.4
 
 
@@ -184,7 +185,7 @@ def delta(
                 value = loss.cumulant(t, direction) - t * epsilon[..., None]
             return value + _correction(t, conversion)
 
-        _, least = quasi_convex_minimum(exponent, *_ends(shape), _STEP)
+        _, least = quasi_convex_minimum(exponent, *_ends(shape), _STEP, _LIMITS)
         finite = np.exp(np.minimum(least, 0))
         finite = np.where(epsilon >= loss.supremum(direction), 0, finite)
         mass = loss.infinite_mass(direction)
@@ -208,7 +209,7 @@ def _minimum(
             cumulant = loss.cumulant(t, direction)
         return _bound(t, cumulant, rest[..., None], conversion)
 
-    log_t, value = quasi_convex_minimum(bound, *_ends(delta.shape), _STEP)
+    log_t, value = quasi_convex_minimum(bound, *_ends(delta.shape), _STEP, _LIMITS)
     pure = np.broadcast_to(loss.supremum(direction), delta.shape)
     is_pure = ~(value < pure)
     value, t = np.where(is_pure, pure, value), np.where(is_pure, np.inf, np.exp(log_t))
@@ -232,7 +233,7 @@ def _correction(t: Reals, conversion: str) -> Reals:
 
 
 def _ends(shape: tuple[int, ...]) -> tuple[Reals, Reals]:
-    """The range of log t."""
+    """The range of log t to scan first."""
     return np.full(shape, _LOG_T[0]), np.full(shape, _LOG_T[1])
 
 
