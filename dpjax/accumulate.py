@@ -126,11 +126,12 @@ def count(blocks: Array, trials: int, tail: Array, dtype: Any) -> Pair:
 
 
 def add(total: Pair, term: Array) -> Pair:
-    """A sum with one more term, its rounding error kept."""
+    """A sum with one more term, right to twice the digits of its dtype."""
     rounded = total.sums + term
     back = rounded - total.sums
-    error = (total.sums - (rounded - back)) + (term - back)
-    return Pair(rounded, total.residues + error)
+    residues = total.residues + ((total.sums - (rounded - back)) + (term - back))
+    sums = rounded + residues  # so that residues stay below the last digit of the sum
+    return Pair(sums, residues - (sums - rounded))
 
 
 def _add_up(pair: Pair) -> Pair:

@@ -13,6 +13,7 @@ loop, which the compiler cannot fuse with what follows, and xors the two words. 
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -89,7 +90,7 @@ UNROLLED = define_prng_impl(
 """The `impl` of `jax.random.key` and `wrap_key_data` for threefry2x32 with its rounds unrolled."""
 
 
-def check(key: Array) -> None:
+def check(key: Any) -> None:
     """Refuse whatever is not one typed key.
 
     Raises:
@@ -120,6 +121,11 @@ def unroll(key: Array) -> Array:
     if name != "threefry2x32":
         raise ValueError(f"key = a {name} key: expected threefry2x32, the default of jax.random")
     return jax.random.wrap_key_data(jax.random.key_data(key), impl=UNROLLED)
+
+
+def spend(key: Array) -> None:
+    """Tell JAX's check of key reuse that a key is used, though only its data is."""
+    jax.random.bits(key, (), "uint8")  # the answer is unused, hence free under jit
 
 
 @partial(jax.jit, static_argnames=("shape", "width"))
@@ -188,7 +194,7 @@ def draw(key: Array, shape: tuple[int, ...], transform: Transform, *, width: int
         stored = lax.cond((data[0] | 1) > 0, pack, lambda: nothing)
         return jnp.stack([lax.real(stored), lax.imag(stored)], axis=1)
 
-    jax.random.bits(key, (), "uint8")  # unused, hence free under jit: tells JAX that key is spent
+    spend(key)
     data = jax.random.key_data(key)
     if size <= TILE:  # no partners wanted
         return pairs(data)[0].reshape(shape)

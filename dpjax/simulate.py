@@ -10,7 +10,7 @@ the result does not depend on where each range ran.
 """
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,10 +42,10 @@ def simulate(
     key: Array,
     mechanism: Callable[..., Any],
     value: ArrayLike,
-    num_trials: int,
+    num_trials: float,
     *,
     measure: Callable[[Any, Array], Array] = difference,
-    edges: ArrayLike | None = None,
+    edges: ArrayLike | Sequence[float] | None = None,
     unit: ArrayLike | None = None,
 ) -> Moments:
     """Run a mechanism many times and return the statistics of `measure(answer, value)`.
@@ -86,15 +86,18 @@ def simulate(
     blocks, tail = divmod(_validate.positive_count(num_trials=num_trials), block_trials(value))
     if blocks >= 2**31:
         raise ValueError(f"num_trials = {num_trials}: expected fewer than 2^31 blocks")
-    key, mechanism, edges = prng.unroll(key), as_pytree(mechanism), as_edges(edges)
-    found = pilot(key, mechanism, value, measure=measure)
+    seed, mechanism, edges = as_seed(key), as_pytree(mechanism), as_edges(edges)
+    if unit is not None and not isinstance(unit, Tracer):
+        _validate.positive(unit=unit)
+    found = pilot(seed, mechanism, value, measure=measure)
     if not isinstance(found, Tracer) and np.isnan(found).any():
         raise ValueError(
             f"mechanism = {_name(mechanism)}: expected independent noise, got the same for every"
             " trial of a block or NaN; per_trial(mechanism) gives each trial a key"
         )
-    unit = found if unit is None else jnp.broadcast_to(as_value(unit), found.shape) + 0 * found
-    return run_blocks(key, mechanism, value, 0, blocks, tail, unit, measure=measure, edges=edges)
+    if unit is not None:
+        found = jnp.where(jnp.isnan(found), found, jnp.asarray(unit, found.dtype))
+    return run_blocks(seed, mechanism, value, 0, blocks, tail, found, measure=measure, edges=edges)
 
 
 def per_trial(mechanism: Callable[..., Any]) -> Partial:
@@ -115,12 +118,12 @@ def _each(mechanism: Callable[..., Any], key: Array, values: Array) -> Any:
 
 
 @functools.partial(jax.jit, static_argnames="measure")
-def pilot(key: Array, mechanism: Partial, value: Array, *, measure: Callable) -> Array:
+def pilot(seed: Array, mechanism: Partial, value: Array, *, measure: Callable) -> Array:
     """The unit of each coordinate of x: the power of two nearest its root mean square in block 0.
 
     NaN where noise is the same in every trial of the block, though not 0, or NaN: no simulation.
     """
-    x = _block(key, mechanism, value, 0, measure=measure)
+    x = _block(seed, mechanism, value, jnp.int32(0), measure=measure)
     size = jnp.max(jnp.abs(x), axis=0)
     mean_square = jnp.mean((x / jnp.where(size > 0, size, 1)[None]) ** 2, axis=0)
     exponent = jnp.round(jnp.log2(size * jnp.sqrt(mean_square)))
@@ -132,7 +135,7 @@ def pilot(key: Array, mechanism: Partial, value: Array, *, measure: Callable) ->
 
 @functools.partial(jax.jit, static_argnames="measure")
 def run_blocks(
-    key: Array,
+    seed: Array,
     mechanism: Partial,
     value: Array,
     start: ArrayLike,
@@ -150,48 +153,48 @@ def run_blocks(
     each in cache, with the bits that they have alone.
 
     Args:
-        key: from `prng.unroll`.
+        seed: from `as_seed`.
         mechanism: from `as_pytree`.
         value: from `as_value`.
         start: first block.
         stop: block after the last whole one, below 2^31.
         tail: trials of block `stop`; 0 leaves it out.
-        unit: what `pilot` returned for this key, mechanism and value.
+        unit: what `pilot` returned for this seed, mechanism and value.
         measure: as in `simulate`.
         edges: from `as_edges`.
     """
-    run = jax.custom_batching.sequential_vmap(functools.partial(_run, measure, edges))
+    run = jax.custom_batching.sequential_vmap(functools.partial(_run, measure))
     start, stop, tail = (jnp.asarray(number, np.int32) for number in (start, stop, tail))
-    return run(key, mechanism, value, start, stop, tail, unit)
+    return run(seed, mechanism, value, start, stop, tail, unit, edges)
 
 
 def _run(
     measure: Callable,
-    edges: Array | None,
-    key: Array,
+    seed: Array,
     mechanism: Partial,
     value: Array,
     start: Array,
     stop: Array,
     tail: Array,
     unit: Array,
+    edges: Array | None,
 ) -> Moments:
     """Fold the blocks into lanes and the lanes into moments."""
 
-    def block(index: ArrayLike) -> Array:
-        return _block(key, mechanism, value, index, measure=measure)
+    def block(index: Array) -> Array:
+        return _block(seed, mechanism, value, index, measure=measure)
 
     def whole(x: Array, lanes: accumulate.Lanes) -> accumulate.Lanes:
         return accumulate.add_block(lanes, x, unit, edges)
 
     def first_of(x: Array, lanes: accumulate.Lanes) -> accumulate.Lanes:
-        return accumulate.add_block(lanes, x, unit, edges, jnp.arange(trials) < tail)
+        return accumulate.add_block(lanes, x, unit, edges, lax.iota(np.int32, trials) < tail)
 
     def add(index: Array, lanes: accumulate.Lanes) -> accumulate.Lanes:
         # The branch also keeps the compiler from computing x anew for each statistic of it.
         return lax.cond(index < stop, whole, first_of, block(index), lanes)
 
-    trials, *shape = (x := jax.eval_shape(block, 0)).shape
+    trials, *shape = (x := jax.eval_shape(block, start)).shape
     lanes = accumulate.empty(trials, tuple(shape), x.dtype, edges)
     lanes = lax.fori_loop(start, stop + jnp.sign(tail), add, lanes)
     return accumulate.moments(
@@ -201,12 +204,13 @@ def _run(
 
 @functools.partial(jax.jit, static_argnames="measure")  # traced once, though used several times
 def _block(
-    key: Array, mechanism: Partial, value: Array, index: ArrayLike, *, measure: Callable
+    seed: Array, mechanism: Partial, value: Array, index: Array, *, measure: Callable
 ) -> Array:
     """The floats x of all trials of one block, trials in front."""
+    key = jax.random.fold_in(jax.random.wrap_key_data(seed, impl=prng.UNROLLED), index)
     trials = block_trials(value)
     values = jnp.broadcast_to(value, (trials, *value.shape))
-    x = jnp.asarray(measure(mechanism(jax.random.fold_in(key, index), values), values))
+    x = jnp.asarray(measure(mechanism(key, values), values))
     if x.shape[:1] != (trials,):
         raise ValueError(
             f"measure(mechanism(key, value), value) = {list(x.shape)}: expected {trials} trials in"
@@ -220,15 +224,24 @@ def block_trials(value: Array) -> int:
     return max(_LEAST_TRIALS, BLOCK >> max(value.size - 1, 0).bit_length())
 
 
+def as_seed(key: Array) -> Array:
+    """The data of a threefry2x32 key, spent herewith; the blocks it gives may be drawn again."""
+    seed = jax.random.key_data(prng.unroll(key))
+    prng.spend(key)
+    return seed
+
+
 def as_value(value: ArrayLike) -> Array:
     """An array as it is, a Python number as the default float."""
     return jnp.asarray(value, dtype=float if isinstance(value, (bool, int, float)) else None)
 
 
-def as_edges(edges: ArrayLike | None) -> Array | None:
+def as_edges(edges: ArrayLike | Sequence[float] | None) -> Array | None:
     """Edges of a histogram in the default float, checked where they are concrete."""
-    if edges is None or isinstance(edges, Tracer):
-        return edges
+    if edges is None:
+        return None
+    if isinstance(edges, Tracer):
+        return jnp.asarray(edges)
     checked = _validate.finite(edges=edges)
     if checked.ndim != 1 or checked.size < 2 or (np.diff(checked) <= 0).any():
         raise ValueError(f"edges = {list(checked.shape)}: expected two or more, increasing, 1-D")

@@ -180,14 +180,20 @@ class Moments:
     def _central_square(self) -> Any:
         """Variance in units."""
         square = self._moment(3) - self._moment(1) ** 2
-        return square * (square > 0)  # rounding may leave less than 0
+        return _at_least_zero(square)
 
     def _standard_error(self, variance: Any) -> Any:
         """Of a mean whose terms have this variance."""
         count = _total(self.sums, self.residues)[..., 0]
         xp = jnp if isinstance(count, Tracer) else np
-        variance = xp.where(variance < 0, 0, variance)  # by rounding; NaN stays
-        return xp.where(count > 1, (variance / xp.maximum(count - 1, 1)) ** 0.5, xp.inf)[()]
+        error = (_at_least_zero(variance) / xp.maximum(count - 1, 1)) ** 0.5
+        return xp.where(count > 1, error, xp.inf)[()]
+
+
+def _at_least_zero(variance: Any) -> Any:
+    """A variance that rounding may have left below 0; NaN stays NaN."""
+    xp = jnp if isinstance(variance, Tracer) else np
+    return xp.where(variance < 0, 0, variance)[()]
 
 
 def merge(parts: Sequence[Moments]) -> Moments:
