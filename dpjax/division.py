@@ -9,7 +9,7 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array
 
-from dpjax.grid import Point, point_key
+from dpjax.grid import Point, point_hash
 from dpjax.simulate import as_edges, as_pytree, as_value, block_trials, pilot
 
 CHUNK = 256
@@ -22,14 +22,14 @@ class Job:
 
     Attributes:
         point: what was asked for.
-        numbers: key, mechanism, value, unit and edges, as `run_blocks` takes them.
+        numbers: seed, mechanism, value, unit and edges, as `run_blocks` takes them.
         per_block: trials in a block.
         blocks: whole blocks.
         tail: trials of the block after them.
     """
 
     point: Point
-    numbers: tuple[Array, Partial, Array, Array, Array | None]
+    numbers: tuple[np.ndarray, Partial, Array, Array, Array | None]
     per_block: int
     blocks: int
     tail: int
@@ -84,33 +84,47 @@ class Share:
         return number // self.count
 
 
-def job(key: Array, point: Point, num_trials: int, name: str) -> Job:
-    """A point ready to run.
+def jobs(key: Array, points: Sequence[Point], num_trials: int, name: str) -> list[Job]:
+    """All points ready to run.
 
     Args:
-        key: of the whole sweep, from `prng.unroll`.
-        point: what to run.
-        num_trials: how often.
+        key: of the whole sweep.
+        points: what to run.
+        num_trials: of each point.
         name: of the sweep.
 
     Raises:
         ValueError: too many trials, bad edges, or noise that is NaN or the same in all trials.
     """
+    hashes = np.array([point_hash(point.coordinates, name) for point in points])
+    seeds = np.asarray(_seeds(key, hashes))  # of all points at once: each call takes its time
+    made = [_job(seed, point, num_trials) for seed, point in zip(seeds, points, strict=True)]
+    for job in made:  # now that all are on their way
+        if np.isnan(job.numbers[3]).any():
+            raise ValueError(
+                f"mechanism = {mechanism_name(job.numbers[1])} at {job.point.name}: expected"
+                " independent noise, got the same for every trial of a block or NaN;"
+                " per_trial(mechanism) gives each trial a key"
+            )
+    return made
+
+
+@jax.jit
+def _seeds(key: Array, hashes: Array) -> Array:
+    """What `as_seed(point_key(...))` gives for each hash."""
+    return jax.vmap(lambda each: jax.random.key_data(jax.random.fold_in(key, each)))(hashes)
+
+
+def _job(seed: np.ndarray, point: Point, num_trials: int) -> Job:
+    """One point ready to run, its unit still being computed."""
     value = as_value(point.value)
     per_block = block_trials(value)
     blocks, tail = divmod(num_trials, per_block)
     if blocks >= 2**31:
         raise ValueError(f"num_trials = {num_trials}: expected fewer than 2^31 blocks")
     mechanism, edges = as_pytree(point.mechanism), as_edges(point.edges)
-    key = point_key(key, point.coordinates, name)
-    unit = pilot(jax.random.clone(key), mechanism, value, measure=point.measure)
-    if np.isnan(unit).any():
-        raise ValueError(
-            f"mechanism = {mechanism_name(mechanism)} at {point.name}: expected independent noise,"
-            " got the same for every trial of a block or NaN; per_trial(mechanism) gives each"
-            " trial a key"
-        )
-    return Job(point, (key, mechanism, value, unit, edges), per_block, blocks, tail)
+    unit = pilot(seed, mechanism, value, measure=point.measure)
+    return Job(point, (seed, mechanism, value, unit, edges), per_block, blocks, tail)
 
 
 def mechanism_name(mechanism: Callable[..., Any]) -> str:
@@ -119,23 +133,3 @@ def mechanism_name(mechanism: Callable[..., Any]) -> str:
         mechanism = mechanism.func  # pyright: ignore[reportFunctionMemberAccess]
     mechanism = getattr(mechanism, "function", mechanism)
     return getattr(mechanism, "__qualname__", type(mechanism).__name__)
-
-
-def jobs(key: Array, points: Sequence[Point], num_trials: int, name: str) -> list[Job]:
-    """All points ready to run.
-
-    Raises:
-        ValueError: two points have one key, or as `job` says.
-    """
-    found: dict[bytes, Point] = {}
-    made = []
-    for point in points:
-        made.append(job(key, point, num_trials, name))
-        data = np.asarray(jax.random.key_data(made[-1].numbers[0])).tobytes()
-        if data in found:
-            raise ValueError(
-                f"points: {found[data].name} and {point.name} have the same hash, hence one key;"
-                " expected another name= of the sweep"
-            )
-        found[data] = point
-    return made

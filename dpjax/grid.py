@@ -70,7 +70,7 @@ def point_name(coordinates: Mapping[str, Any]) -> str:
     return "/".join(f"{axis}={place}" for axis, place in coordinates.items())
 
 
-def point_key(key: Array, coordinates: Mapping[str, Coordinate], name: str = "") -> Array:
+def point_key(key: Array, coordinates: Mapping[str, Any], name: str = "") -> Array:
     """The key of one grid point: `key` folded with a hash (CRC-32) of the point's name.
 
     Independent of the other points: adding one or leaving one out changes no other. One key shared
@@ -78,24 +78,30 @@ def point_key(key: Array, coordinates: Mapping[str, Coordinate], name: str = "")
 
     Args:
         key: one typed key.
-        coordinates: of the point.
+        coordinates: of the point, on each axis.
         name: of the experiment, so that two of them with equal coordinates differ.
     """
+    return jax.random.fold_in(key, point_hash(coordinates, name))
+
+
+def point_hash(coordinates: Mapping[str, Any], name: str = "") -> np.uint32:
+    """CRC-32 of a point's name."""
     text = "/".join(part for part in (name, point_name(coordinates)) if part)
-    return jax.random.fold_in(key, np.uint32(zlib.crc32(text.encode())))
+    return np.uint32(zlib.crc32(text.encode()))
 
 
-def check(points: Sequence[Point]) -> None:
-    """Refuse points that a table could not tell apart.
+def check(points: Sequence[Point], name: str = "") -> None:
+    """Refuse points that a table or a key could not tell apart.
 
     Raises:
-        ValueError: no points; other axes than the first point; twice the same coordinates.
+        ValueError: no points; other axes than the first point; twice the same coordinates or hash.
         TypeError: a coordinate that is neither text nor a number.
     """
     if not points:
         raise ValueError("points = []: expected at least one")
     axes = list(points[0].coordinates)
     seen: set[str] = set()
+    hashes: dict[np.uint32, Point] = {}
     for i, point in enumerate(points):
         if list(point.coordinates) != axes:
             raise ValueError(f"points[{i}] = {point.name}: expected coordinates {', '.join(axes)}")
@@ -106,3 +112,9 @@ def check(points: Sequence[Point]) -> None:
         if point.name in seen:
             raise ValueError(f"points[{i}] = {point.name}: expected other coordinates, seen before")
         seen.add(point.name)
+        other = hashes.setdefault(point_hash(point.coordinates, name), point)
+        if other is not point:
+            raise ValueError(
+                f"points: {other.name} and {point.name} have the same hash, hence one key; expected"
+                " another name= of the sweep"
+            )

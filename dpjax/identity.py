@@ -35,14 +35,14 @@ def identity(key: Array, name: str, jobs: Sequence[Job], share: Share) -> dict[s
 
 def _program(job: Job, known: dict[Any, str]) -> str:
     """The compiler's input for a job, without its numbers; made once for each mechanism."""
-    key, mechanism, value, unit, edges = job.numbers
+    seed, mechanism, value, unit, edges = job.numbers
     leaves, structure = jax.tree.flatten((mechanism, value, unit, edges))
     kind = (structure, tuple((leaf.shape, leaf.dtype) for leaf in map(np.asarray, leaves)))
     kind = (job.point.measure, *kind)
     if kind not in known:
         zero = np.int32(0)
         lowered = run_blocks.lower(
-            *(key, mechanism, value, zero, zero, zero, unit),
+            *(seed, mechanism, value, zero, zero, zero, unit),
             measure=job.point.measure,
             edges=edges,
         )

@@ -54,14 +54,15 @@ def sweep(
     kind of device they are the same bits on any number of devices and processes.
 
     Args:
-        key: one typed threefry2x32 key, used once.
+        key: one typed threefry2x32 key; several sweeps of one key need different names.
         points: from `grid`, or a list of one's own. Points of one mechanism that differ only in
             numbers bound by `functools.partial` share one trace.
         num_trials: of each point, at least 1, fewer than 2^31 blocks.
         name: part of each point's key: another name, other random numbers.
         checkpoint: a file that says how far the run is. If it is there, the run goes on from it,
             also a run of fewer trials. Each of several processes has its own, such as PATH.0-of-2.
-        interval: seconds from one checkpoint to the next, the most that a crash can lose.
+        interval: seconds from one checkpoint to the next, the most that a crash can lose beside
+            the chunk at work (2^24 numbers).
         progress: called as `progress(done, total)` with trials of this process; for one see
             `progress.bar`.
 
@@ -79,11 +80,12 @@ def sweep(
     >>> [round(float(moments.rmse)) for moments in result.moments]
     [14, 1]
     """
-    check(points)
+    prng.unroll(key)  # to check it
+    check(points, name)
     num_trials = _validate.positive_count(num_trials=num_trials)
     interval = float(_validate.non_negative(interval=interval))
     share = Share(jax.process_index(), jax.process_count())
-    record = Record(jobs(prng.unroll(key), points, num_trials, name), share, num_trials)
+    record = Record(jobs(key, points, num_trials, name), share, num_trials)
     keep = None
     if checkpoint is not None:
         path = path_of(checkpoint, share.index, share.count)
@@ -127,12 +129,11 @@ def _simulated(jobs: Sequence[Job], chunks: Iterable[Chunk]) -> Iterator[tuple[C
         return jax.device_put(jobs[point].numbers, device)
 
     for chunk, device in zip(chunks, itertools.cycle(devices), strict=False):
-        key, mechanism, value, unit, edges = numbers(chunk.point, device)
+        seed, mechanism, value, unit, edges = numbers(chunk.point, device)
         start, stop, tail = map(np.int32, jobs[chunk.point].part(chunk.number))
-        key = jax.random.clone(key)  # each chunk has its own blocks of it, which JAX cannot know
         measure = jobs[chunk.point].point.measure
         part = run_blocks(
-            key, mechanism, value, start, stop, tail, unit, measure=measure, edges=edges
+            seed, mechanism, value, start, stop, tail, unit, measure=measure, edges=edges
         )
         flying.append((chunk, part))
         if len(flying) >= _IN_FLIGHT * len(devices):
