@@ -5,4 +5,8 @@ rows, `draw(table)` that gives the figure and `report(table)` that gives its num
 figure is drawn from the written CSV alone, so what is in the picture is in the table beside it.
 """
 
+# What the article needs: all of it runs when no name is given, and two runs give the same bytes.
 NAMES = ("error_versus_epsilon", "distributions", "budget", "crossover")
+
+# Measurements of the machine: run by name, into a folder of their own.
+BENCHMARKS = ("throughput",)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from experiments import NAMES, manifest, table
+from experiments import BENCHMARKS, NAMES, manifest, table
 from experiments.progress import reporter
 
 DEFAULT_TRIALS = 10_000_000
@@ -27,13 +27,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        unknown = [name for name in options.names if name not in NAMES]
+        unknown = [name for name in options.names if name not in (*NAMES, *BENCHMARKS)]
         if unknown:
-            expected = ", ".join(NAMES)
+            expected = ", ".join((*NAMES, *BENCHMARKS))
             raise ValueError(f"unknown experiment {unknown[0]!r}: expected some of {expected}")
-        _make_writable(options.out)
-        for name in dict.fromkeys(options.names or NAMES):
-            text = _redraw(name, options) if options.redraw else _run(name, options)
+        names = dict.fromkeys(options.names or NAMES)
+        folders = {name: _folder(name, options) for name in names}
+        for folder in dict.fromkeys(folders.values()):
+            _make_writable(folder)
+        for name, folder in folders.items():
+            text = _redraw(name, folder) if options.redraw else _run(name, folder, options)
             print(text, flush=True)
     except (ValueError, OSError) as error:
         parser.error(" ".join(str(error).split()))
@@ -42,20 +45,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(name: str, options: argparse.Namespace) -> str:
+def _folder(name: str, options: argparse.Namespace) -> Path:
+    """Where an experiment's files go; what varies with the machine stays apart."""
+    return options.out or Path("benchmarks" if name in BENCHMARKS else "figures")
+
+
+def _run(name: str, folder: Path, options: argparse.Namespace) -> str:
     """Simulate, then draw; the report."""
     experiment = importlib.import_module(f"experiments.{name}")
-    rows = experiment.run(options.trials, options.seed, reporter(name))
+    trials = options.trials or getattr(experiment, "TRIALS", DEFAULT_TRIALS)
+    rows = experiment.run(trials, options.seed, reporter(name))
     csv = table.to_csv(rows, experiment.COLUMNS).encode()
-    _write(options.out, {f"{name}.csv": csv})
-    return _draw(name, options.out, manifest.simulated(options.seed, options.trials))
+    _write(folder, {f"{name}.csv": csv})
+    return _draw(name, folder, manifest.simulated(options.seed, trials))
 
 
-def _redraw(name: str, options: argparse.Namespace) -> str:
+def _redraw(name: str, folder: Path) -> str:
     """Draw the table that is there; the report."""
-    if not (options.out / f"{name}.csv").exists():
-        raise ValueError(f"{options.out / f'{name}.csv'} is missing: expected a table to redraw")
-    return _draw(name, options.out, None)
+    if not (folder / f"{name}.csv").exists():
+        raise ValueError(f"{folder / f'{name}.csv'} is missing: expected a table to redraw")
+    return _draw(name, folder, None)
 
 
 def _draw(name: str, folder: Path, run: dict | None) -> str:
@@ -100,14 +109,17 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"some of {', '.join(NAMES)}; all if none is named"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"some of {', '.join(NAMES)}, all of these if none is named; or the benchmark"
+        f" {', '.join(BENCHMARKS)}",
     )
     parser.add_argument(
         "--trials",
         type=_whole(1, 10**12),
-        default=DEFAULT_TRIALS,
         metavar="N",
-        help="simulated releases for each point (default 10,000,000)",
+        help="simulated releases for each point (default 10,000,000; throughput 10^9)",
     )
     parser.add_argument(
         "--seed",
@@ -116,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
         help="0 to 2^32 - 1 (default 42)",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("figures"), metavar="FOLDER", help="default: figures"
+        "--out", type=Path, metavar="FOLDER", help="default: figures; throughput: benchmarks"
     )
     parser.add_argument(
         "--redraw", action="store_true", help="draw from the tables in the folder, simulate nothing"
