@@ -19,14 +19,14 @@ def quasi_convex_minimum(
     """Where a quasi-convex function (it only falls, then only rises) is least, and how low.
 
     The range is scanned in steps of about `step`; the neighbours of the lowest node enclose the
-    minimum and are scanned again, 8 times finer each time; Newton on differences ends it. The value
+    minimum and are scanned again, 3 times finer each time; Newton on differences ends it. The value
     is always one the function took, so the minimum of a family of valid bounds is a valid bound.
 
     Args:
         function: takes nodes of shape (*grid, n) and gives their values; NaN counts as infinity.
         low: lower end of the range scanned first, (*grid,).
         high: upper end of the range scanned first, (*grid,).
-        step: spacing of the first scan, such that the function is smooth on a sixth of it.
+        step: spacing of the first scan, such that the function is smooth on a tenth of it.
         limits: how far the scan goes on where the function is least at an end; that range itself
             if left out.
 
@@ -55,9 +55,9 @@ def quasi_convex_minimum(
         scan(np.linspace(start, stop, count, axis=-1))
         spacing = (stop - start) / (count - 1)
         falls, rises = (best >= stop) & (stop < high), (best <= start) & (start > low)
-        count = 17
-        left = np.where(rises, count * step, spacing)
-        right = np.where(falls, count * step, spacing)
+        count = 7
+        left = np.where(rises, 4 * step, spacing)
+        right = np.where(falls, 4 * step, spacing)
         start, stop = np.maximum(best - left, low), np.minimum(best + right, high)
         spacing = np.where(falls | rises, step, spacing)
     for h in _POLISH:

@@ -28,7 +28,7 @@ from dpjax.accounting._typing import Reals
 from dpjax.accounting.loss import PrivacyLoss
 
 CONVERSIONS = ("classic", "improved", "optimal")
-_LOG_T = (-14.0, 14.0)  # of t, scanned first: orders from 1 + 1e-6 to 1e6
+_LOG_T = (-7.0, 7.0)  # of t, scanned first: orders from 1.001 to 1100
 _LIMITS = (-42.0, 42.0)  # orders from 1 + 1e-18 to 1e18: beyond, float64 tells no difference
 _STEP = 2.4
 
