@@ -31,7 +31,7 @@ def whole_noise(noise: np.ndarray, probability: Callable, reach: int) -> float:
     """The p-value of whole numbers under a law on the integers; one cell beyond +-reach."""
     x = np.arange(-reach, reach + 1)
     inside = probability(x)
-    counts = np.array([np.sum(noise == value) for value in x])
+    counts = np.bincount(noise[np.abs(noise) <= reach] + reach, minlength=x.size)
     rest = max(1 - inside.sum(), 0.0)
     return chi_square(np.append(counts, noise.size - counts.sum()), np.append(inside, rest))
 
