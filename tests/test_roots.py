@@ -29,7 +29,7 @@ def test_agrees_with_brentq_on_a_hard_one():
         return x**19 - 0.3
 
     low, high, calls = solve(function, np.array(-1.0), np.array(4.0))
-    root = optimize.brentq(function, -1.0, 4.0, xtol=1e-14)
+    root = optimize.root_scalar(function, bracket=(-1.0, 4.0), xtol=1e-14).root
     assert low - 1e-13 <= root <= high + 1e-13
     assert high - low < 1e-11
     assert calls < 40
