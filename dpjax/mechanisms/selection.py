@@ -12,6 +12,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int32
 
@@ -143,8 +144,7 @@ def _scores(value: ArrayLike) -> Array:
 @partial(jax.jit, static_argnums=0)
 def _noisy_largest(noise: Callable, key: Array, value: Array, scale: Array) -> Array:
     """The choice among levels plus noise."""
-    levels = _levels(value, scale)
-    return _choice(levels, noise(key, levels.shape, levels.dtype))
+    return _choice(partial(noise, key), _levels(value, scale))
 
 
 @jax.jit
@@ -155,7 +155,7 @@ def _weighted(key: Array, value: Array, scale: Array, log_weights: Array) -> Arr
     levels = _levels(value, scale, among=log_weights > -jnp.inf)
     log_weights = jnp.broadcast_to(log_weights.astype(levels.dtype), levels.shape)
     levels = jnp.where(log_weights == -jnp.inf, -jnp.inf, levels + log_weights)
-    return _choice(levels, _transforms.gumbel(key, levels.shape, levels.dtype))
+    return _choice(partial(_transforms.gumbel, key), levels)
 
 
 def _levels(value: Array, scale: Array, among: Array | None = None) -> Array:
@@ -181,11 +181,22 @@ def _levels(value: Array, scale: Array, among: Array | None = None) -> Array:
     return jnp.where(jnp.isnan(scale), jnp.nan, level)
 
 
-def _choice(levels: Array, noise: Array) -> Array:
+def _choice(noise: Callable, levels: Array) -> Array:
     """Where level plus noise is largest, -1 without any or with NaN."""
-    total = levels + noise
-    valid = ~jnp.isnan(levels).any(axis=-1) & (levels > -jnp.inf).any(axis=-1)
-    return jnp.where(valid, jnp.argmax(total, axis=-1), -1).astype(np.int32)
+    levels = jnp.moveaxis(levels, -1, 0)
+    total = levels + noise(levels.shape, levels.dtype)
+    valid = ~jnp.isnan(levels).any(axis=0) & (levels > -jnp.inf).any(axis=0)
+    return jnp.where(valid, first(total == total.max(axis=0, keepdims=True)), -1)
+
+
+def first(holds: Array) -> Array:
+    """The least index on the first axis where it holds, else the length: argmax is 10 times slower.
+
+    >>> first(jnp.array([[False, True], [False, True], [False, False]])).tolist()
+    [3, 0]
+    """
+    index = lax.broadcasted_iota(np.int32, holds.shape, 0)
+    return jnp.where(holds, index, holds.shape[0]).min(axis=0)
 
 
 def _exponential(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:

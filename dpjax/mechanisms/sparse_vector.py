@@ -2,12 +2,11 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Int32
 
 from dpjax.mechanisms import _transforms
-from dpjax.mechanisms.selection import _laplace, _scores
+from dpjax.mechanisms.selection import _laplace, _scores, first
 
 
 def above_threshold(
@@ -65,12 +64,10 @@ def _first_above(
     )
     queries = value.shape[-1]
     threshold, scale, threshold_scale = (
-        jnp.broadcast_to(parameter.astype(dtype), release)[..., None]
+        jnp.broadcast_to(parameter.astype(dtype), release)[None]
         for parameter in (threshold, scale, threshold_scale)
     )
-    noise = _laplace(key, (*release, 1 + queries), dtype)
-    margin = jnp.broadcast_to(value.astype(dtype), (*release, queries)) - threshold
-    excess = margin + scale * noise[..., 1:] - threshold_scale * noise[..., :1]
-    above = excess >= 0
-    first = jnp.where(above.any(axis=-1), jnp.argmax(above, axis=-1), queries)
-    return jnp.where(jnp.isnan(excess).any(axis=-1), -1, first).astype(np.int32)
+    noise = _laplace(key, (1 + queries, *release), dtype)
+    value = jnp.moveaxis(jnp.broadcast_to(value.astype(dtype), (*release, queries)), -1, 0)
+    excess = value - threshold + scale * noise[1:] - threshold_scale * noise[:1]
+    return jnp.where(jnp.isnan(excess).any(axis=0), -1, first(excess >= 0))
