@@ -8,11 +8,12 @@ which is exact (Knuth 1997, The Art of Computer Programming, vol. 2, section 4.2
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array
 
+from dpjax.binning import count_between
 from dpjax.statistics import Histogram, Moments
 
 ROWS = 8
@@ -35,18 +36,18 @@ class Lanes(NamedTuple):
     powers: tuple[Pair, ...]  # x, |x|, x^2, x^3, x^4 in units
     min: Array
     max: Array
-    above: Pair | None  # (edges, ...): trials at or above each edge, without lanes
+    bins: Pair | None  # (..., bins): trials between the edges, without lanes
 
 
 def empty(trials: int, shape: tuple[int, ...], dtype: Any, edges: Array | None) -> Lanes:
     """Lanes before the first block of so many trials."""
     lanes = jnp.zeros((min(LANES, trials // ROWS), *shape), dtype)
-    above = None if edges is None else jnp.zeros((*edges.shape, *shape), dtype)
+    bins = None if edges is None else jnp.zeros((*shape, edges.shape[0] + 1), dtype)
     return Lanes(
         powers=tuple(Pair(lanes, lanes) for _ in range(5)),
         min=lanes + jnp.inf,
         max=lanes - jnp.inf,
-        above=None if above is None else Pair(above, above),
+        bins=None if bins is None else Pair(bins, bins),
     )
 
 
@@ -54,8 +55,10 @@ def add_block(
     lanes: Lanes, x: Array, unit: Array, edges: Array | None, kept: Array | None = None
 ) -> Lanes:
     """Lanes after one more block x of (trials, ...), or after those trials of it that are kept."""
-    kept = None if kept is None else jnp.broadcast_to(_column(kept, x.ndim), x.shape)
     *powers, low, high = _fold_rows(x, unit, kept)
+    bins = lanes.bins
+    if bins is not None and edges is not None:
+        bins = add(bins, _count(x, edges, kept))
 
     def fold(reduce: Any, values: Array) -> Array:
         return reduce(values.reshape(-1, *lanes.min.shape), axis=0)
@@ -67,7 +70,7 @@ def add_block(
         ),
         min=jnp.minimum(lanes.min, fold(jnp.min, low)),
         max=jnp.maximum(lanes.max, fold(jnp.max, high)),
-        above=None if lanes.above is None else add(lanes.above, _above(x, edges, kept)),
+        bins=bins,
     )
 
 
@@ -77,6 +80,8 @@ def _fold_rows(x: Array, unit: Array, kept: Array | None) -> Sequence[Array]:
     One reduction of seven operands: the CPU compiler makes a single loop of it.
     """
     rows = (ROWS, x.shape[0] // ROWS, *x.shape[1:])
+    if kept is not None:
+        kept = jnp.broadcast_to(kept.reshape(-1, *(1,) * (x.ndim - 1)), x.shape)
 
     def keep(values: Array, neutral: float) -> Array:
         return (values if kept is None else jnp.where(kept, values, neutral)).reshape(rows)
@@ -94,9 +99,11 @@ def _fold_rows(x: Array, unit: Array, kept: Array | None) -> Sequence[Array]:
     return lax.reduce((*operands, *extremes), (*[zero] * 5, infinity, -infinity), combine, (0,))
 
 
-def _column(kept: Array, ndim: int) -> Array:
-    """One entry for each trial, ready to broadcast against x."""
-    return kept.reshape(-1, *(1,) * (ndim - 1))
+def _count(x: Array, edges: Array, kept: Array | None) -> Array:
+    """Trials between the edges for every coordinate, (..., bins)."""
+    columns = x.reshape(x.shape[0], -1)
+    counts = jax.vmap(lambda column: count_between(column, edges, kept), in_axes=1)(columns)
+    return counts.astype(x.dtype).reshape(*x.shape[1:], -1)
 
 
 def moments(lanes: Lanes, count: Pair, unit: Array, edges: Array | None) -> Moments:
@@ -104,10 +111,7 @@ def moments(lanes: Lanes, count: Pair, unit: Array, edges: Array | None) -> Mome
     shape = unit.shape
     count = Pair(*(jnp.broadcast_to(part, shape) for part in count))
     powers = [count, *(_add_up(pair) for pair in lanes.powers)]
-    histogram = None
-    if lanes.above is not None:
-        bins = _between(lanes.above, count)
-        histogram = Histogram(edges, *(jnp.moveaxis(part, 0, -1) for part in bins))
+    histogram = None if lanes.bins is None else Histogram(edges, *lanes.bins)
     return Moments(
         min=jnp.min(lanes.min, axis=0),
         max=jnp.max(lanes.max, axis=0),
@@ -144,22 +148,3 @@ def _add_up(pair: Pair) -> Pair:
             pair.sums[lanes:],
         )
     return Pair(pair.sums[0], pair.residues[0])
-
-
-def _above(x: Array, edges: Array | None, kept: Array | None) -> Array:
-    """How many of x (trials, ...) lie at or above each edge."""
-
-    def one(edge: Array) -> Array:
-        inside = x >= edge
-        inside = inside if kept is None else inside & kept
-        return jnp.sum(inside.astype(np.int32), axis=0).astype(x.dtype)
-
-    return lax.map(one, edges)
-
-
-def _between(above: Pair, count: Pair) -> Pair:
-    """Trials in each bin from the trials above each edge and altogether; exact."""
-    sums = jnp.concatenate([count.sums[None], above.sums, jnp.zeros_like(count.sums)[None]])
-    rest = jnp.concatenate([count.residues[None], above.residues, jnp.zeros_like(count.sums)[None]])
-    bins = add(Pair(sums[:-1], rest[:-1] - rest[1:]), -sums[1:])
-    return bins

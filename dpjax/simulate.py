@@ -242,10 +242,10 @@ def as_edges(edges: ArrayLike | Sequence[float] | None) -> Array | None:
         return None
     if isinstance(edges, Tracer):
         return jnp.asarray(edges)
-    checked = _validate.finite(edges=edges)
+    checked = _validate.finite(edges=edges).astype(jax.dtypes.canonicalize_dtype(float))
     if checked.ndim != 1 or checked.size < 2 or (np.diff(checked) <= 0).any():
         raise ValueError(f"edges = {list(checked.shape)}: expected two or more, increasing, 1-D")
-    return jnp.asarray(checked, dtype=float)
+    return jnp.asarray(checked)
 
 
 def as_pytree(mechanism: Callable[..., Any]) -> Partial:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpjax import accumulate, gaussian, simulate
@@ -55,6 +55,7 @@ def expected(x: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([20, 1000]), st.sampled_from([(), (3,)]))
 def test_moments_are_those_of_numpy(seed: int, size: int, shape: tuple[int, ...]) -> None:
     sample = np.random.default_rng(seed).laplace(0.5, 2.0, (size, *shape)).astype(np.float32)
@@ -110,6 +111,7 @@ def test_standard_errors_are_calibrated() -> None:
         assert abs(z.var() - 1) < 5.5 * np.sqrt(2 / 400)
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.integers(-20, 20))
 def test_merging_is_the_moments_of_all(seed: int, exponent: int) -> None:
     sample = np.random.default_rng(seed).normal(size=(48, 2)).astype(np.float32)
