@@ -7,10 +7,9 @@ run goes on where a shorter one ended.
 """
 
 import functools
-import itertools
 import json
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from typing import Any
@@ -31,6 +30,7 @@ from dpjax.statistics import Moments
 from dpjax.sweep_result import SweepResult
 
 _IN_FLIGHT = 2  # chunks on each device: while one runs, the next one waits
+_KEPT = 8  # chunks for each device that may be done before an earlier one
 
 
 def sweep(
@@ -120,25 +120,35 @@ def _run(
 
 
 def _simulated(jobs: Sequence[Job], chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Moments]]:
-    """What each chunk gives, in order; the devices take turns and never wait for each other."""
+    """What each chunk gives, in order; each chunk runs on the device that has least to do."""
     devices = jax.local_devices()
-    flying: deque[tuple[Chunk, Moments]] = deque()
+    flying: deque[tuple[Chunk, Any, Moments]] = deque()
 
     @functools.cache  # small, and most runs have many chunks of a point
-    def numbers(point: int, device: Any) -> tuple:
+    def numbers(point: int, device: Any) -> tuple[Any, ...]:
         return jax.device_put(jobs[point].numbers, device)
 
-    for chunk, device in zip(chunks, itertools.cycle(devices), strict=False):
+    def waiting() -> Counter[Any]:
+        return Counter(device for _, device, part in flying if not part.sums.is_ready())
+
+    for chunk in chunks:
+        while True:
+            load = waiting()
+            device = min(devices, key=load.__getitem__)
+            if load[device] < _IN_FLIGHT and len(flying) < _KEPT * len(devices):
+                break
+            if flying[0][2].sums.is_ready():
+                yield flying[0][0], jax.device_get(flying.popleft()[2])
+            else:
+                time.sleep(1e-4)
         seed, mechanism, value, unit, edges = numbers(chunk.point, device)
         start, stop, tail = map(np.int32, jobs[chunk.point].part(chunk.number))
         measure = jobs[chunk.point].point.measure
         part = run_blocks(
             seed, mechanism, value, start, stop, tail, unit, measure=measure, edges=edges
         )
-        flying.append((chunk, part))
-        if len(flying) >= _IN_FLIGHT * len(devices):
-            yield flying[0][0], jax.device_get(flying.popleft()[1])
-    for chunk, part in flying:
+        flying.append((chunk, device, part))
+    for chunk, _, part in flying:
         yield chunk, jax.device_get(part)
 
 
