@@ -35,11 +35,15 @@ def work_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def aligned(parameter: Array, ndim: int, dtype: np.dtype) -> Array:
-    """The parameter with axes of length 1 in front, in a dtype; NaN becomes infinity.
+    """The parameter with axes of length 1 in front, in a dtype.
 
-    A NaN inside traced code cannot raise, and must not reach an answer that has no NaN as no noise.
+    What is computed of it alone is then computed once, and broadcast with the draws afterwards.
     """
-    parameter = parameter.reshape((1,) * (ndim - parameter.ndim) + parameter.shape).astype(dtype)
+    return parameter.reshape((1,) * (ndim - parameter.ndim) + parameter.shape).astype(dtype)
+
+
+def without_nan(parameter: Array) -> Array:
+    """Infinity for NaN, which cannot raise in traced code, and must not act as no noise."""
     return jnp.where(jnp.isnan(parameter), jnp.inf, parameter)
 
 

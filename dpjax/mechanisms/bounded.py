@@ -91,8 +91,8 @@ def _truncated(key: Array, value: Array, scale: Array, bound: Array) -> Array:
     """Magnitude by inversion, sign by a bit."""
     shape = jnp.broadcast_shapes(value.shape, scale.shape, bound.shape)
     dtype = _transforms.work_dtype(value.dtype)
-    scale, bound = (_plain(p, shape, dtype) for p in (scale, bound))
-    size, word = _truncated_exponential(key, scale, bound)
+    scale, bound = (_transforms.aligned(p, len(shape), dtype) for p in (scale, bound))
+    size, word = _truncated_exponential(key, shape, scale, bound)
     noise = jnp.where((word & 1) != 0, -size, size)
     return (jnp.broadcast_to(value.astype(dtype), shape) + noise).astype(value.dtype)
 
@@ -102,21 +102,18 @@ def _bounded(key: Array, value: Array, scale: Array, lower: Array, upper: Array)
     """A side in proportion to its mass, then noise truncated at the end of the domain there."""
     shape = jnp.broadcast_shapes(value.shape, scale.shape, lower.shape, upper.shape)
     dtype = _transforms.work_dtype(value.dtype)
-    scale, lower, upper = (_plain(p, shape, dtype) for p in (scale, lower, upper))
+    scale, lower, upper = (
+        _transforms.aligned(parameter, len(shape), dtype) for parameter in (scale, lower, upper)
+    )
     side_key, noise_key = jax.random.split(key)
     center = jnp.clip(jnp.broadcast_to(value.astype(dtype), shape), lower, upper)
     down, up = center - lower, upper - center
     mass_down, mass_up = _mass(down, scale), _mass(up, scale)
     total = jnp.where(mass_down + mass_up > 0, mass_down + mass_up, 1)
     below = _transforms.bernoulli(side_key, shape, mass_down / total)
-    size, _ = _truncated_exponential(noise_key, scale, jnp.where(below, down, up))
+    size, _ = _truncated_exponential(noise_key, shape, scale, jnp.where(below, down, up))
     answer = jnp.clip(jnp.where(below, center - size, center + size), lower, upper)
     return answer.astype(value.dtype)
-
-
-def _plain(parameter: Array, shape: tuple[int, ...], dtype: jnp.dtype) -> Array:
-    """The parameter in full shape, NaN kept."""
-    return jnp.broadcast_to(parameter.astype(dtype), shape)
 
 
 def _mass(room: Array, scale: Array) -> Array:
@@ -125,17 +122,19 @@ def _mass(room: Array, scale: Array) -> Array:
     return jnp.where(scale == 0, 0, mass)
 
 
-def _truncated_exponential(key: Array, scale: Array, bound: Array) -> tuple[Array, Array]:
+def _truncated_exponential(
+    key: Array, shape: tuple[int, ...], scale: Array, bound: Array
+) -> tuple[Array, Array]:
     """Exponential noise conditioned on noise <= bound, and a word whose low bit is fresh.
 
     -scale log(1 - u (1 - exp(-r))), r = bound / scale, with u counted from the nearer end by a
     coin, so that it is precise at both: uniform where r is too small to tell, 0 at scale 0.
     """
-    half, word = _transforms.half_uniform(key, scale.shape, scale.dtype)
+    half, word = _transforms.half_uniform(key, shape, scale.dtype)
     far = (word & 2) != 0
     ratio = bound / scale
     near_size = -jnp.log1p(jnp.where(far, 1 - half, half) * jnp.expm1(-ratio))
-    far_size = -jnp.log(jnp.exp(-ratio) - half * jnp.expm1(-ratio))
+    far_size = _transforms.minus_log(jnp.exp(-ratio) - half * jnp.expm1(-ratio))
     size = scale * jnp.where(far & (ratio > 1), far_size, near_size)
     size = jnp.where(ratio < 1e-30, jnp.where(far, 1 - half, half) * bound, size)
     return jnp.minimum(jnp.where(scale == 0, 0, size), bound), word

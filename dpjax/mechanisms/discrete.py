@@ -94,7 +94,8 @@ def _noisy(magnitude: Callable, key: Array, value: Array, scale: Array) -> Array
     """The answer in the dtype of `value`."""
     shape = jnp.broadcast_shapes(value.shape, scale.shape)
     dtype = _transforms.work_dtype(value.dtype)
-    size, bit = magnitude(key, shape, _transforms.aligned(scale, len(shape), dtype))
+    scale = _transforms.without_nan(_transforms.aligned(scale, len(shape), dtype))
+    size, bit = magnitude(key, shape, scale)
     return _saturating_add(jnp.broadcast_to(value, shape), size, (bit & 1) != 0)
 
 

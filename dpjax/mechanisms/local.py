@@ -161,7 +161,8 @@ def _categories(num_categories: ArrayLike, dtype: np.dtype) -> None:
 
 def _turn(scale: Array, ndim: int) -> Array:
     """1 / (1 + exp(1 / scale)), as such and not as 1 less the truth."""
-    return jax.nn.sigmoid(-1 / _transforms.aligned(scale, ndim, _FLOAT32))
+    scale = _transforms.without_nan(_transforms.aligned(scale, ndim, _FLOAT32))
+    return jax.nn.sigmoid(-1 / scale)
 
 
 @jax.jit
@@ -186,10 +187,9 @@ def _respond_unary(key: Array, value: Array, scale: Array) -> Array:
 def _respond_k_ary(key: Array, value: Array, num_categories: Array, scale: Array) -> Array:
     """A lie adds between 1 and k - 1, modulo k."""
     shape = jnp.broadcast_shapes(value.shape, num_categories.shape, scale.shape)
-    k = num_categories.astype(np.uint32)
-    k = k.reshape((1,) * (len(shape) - k.ndim) + k.shape)
-    weight = jnp.exp(-1 / _transforms.aligned(scale, len(shape), _FLOAT32))
-    weight = (k - 1).astype(_FLOAT32) * weight
+    k = _transforms.aligned(num_categories, len(shape), np.dtype(np.uint32))
+    scale = _transforms.without_nan(_transforms.aligned(scale, len(shape), _FLOAT32))
+    weight = (k - 1).astype(_FLOAT32) * jnp.exp(-1 / scale)
     lie_key, which_key = jax.random.split(key)
     lies = _transforms.bernoulli(lie_key, shape, weight / (1 + weight))
     shift = 1 + _transforms.below(which_key, shape, k - 1)

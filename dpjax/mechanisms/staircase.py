@@ -55,7 +55,7 @@ def _noisy(key: Array, value: Array, scale: Array, sensitivity: Array, gamma: Ar
     shape = jnp.broadcast_shapes(value.shape, scale.shape, sensitivity.shape, gamma.shape)
     dtype = _transforms.work_dtype(value.dtype)
     scale, step, gamma = (
-        jnp.broadcast_to(parameter.astype(dtype), shape)
+        _transforms.aligned(parameter, len(shape), dtype)
         for parameter in (scale, sensitivity, gamma)
     )
     steps_key, place_key = jax.random.split(key)
