@@ -1,6 +1,5 @@
 """Whole-number noise: against its law, at the ends of its dtype, and far into the tails."""
 
-import functools
 from fractions import Fraction
 
 import jax
@@ -10,7 +9,6 @@ import pytest
 from sampling import accepts, whole_noise
 from scipy import optimize, special
 
-import dpjax
 from dpjax import theory
 from dpjax.mechanisms import discrete
 
@@ -73,13 +71,11 @@ def test_edges_of_the_scale(key, mechanism):
     value = jnp.arange(100, dtype=np.int16)
     assert np.array_equal(mechanism(key, value, scale=0), value)
     ends = {-(2**15), 2**15 - 1}
-    traced = jax.jit(lambda key, scale: mechanism(key, value, scale=scale))
-    assert set(np.asarray(traced(jax.random.fold_in(key, 1), np.nan)).tolist()) == ends
-    assert set(np.asarray(traced(jax.random.fold_in(key, 2), np.inf)).tolist()) == ends
     scales = jnp.array([0.0, 1e-30, 1.0, 1e30, np.inf, np.nan])
     answers = jax.vmap(lambda scale: mechanism(jax.random.clone(key), value, scale=scale))(scales)
     assert np.array_equal(answers[:2], np.stack([value, value]))
-    assert set(np.asarray(answers[3:]).ravel().tolist()) == ends
+    for saturated in np.asarray(answers[3:]):
+        assert set(saturated.tolist()) == ends
 
 
 @MECHANISMS
@@ -158,17 +154,3 @@ def test_continuous_values_are_refused(key, mechanism):
             mechanism(key, value, scale=1.0)
     with pytest.raises(ValueError, match=r"^scale = -1: expected a number of at least 0$"):
         mechanism(key, 3, scale=-1)
-
-
-@MECHANISMS
-def test_simulated_error_is_that_of_the_law(key, mechanism):
-    moments = dpjax.simulate(
-        key,
-        functools.partial(mechanism, scale=2.5),
-        jnp.zeros((), int),
-        1_000_000,
-        measure=lambda answer, value: (answer - value).astype(np.float32),
-    )
-    law = LAWS[mechanism](2.5)
-    assert abs(moments.rmse - law.rmse) < 4 * moments.rmse_standard_error
-    assert abs(moments.mae - law.mae) < 4 * moments.mae_standard_error
