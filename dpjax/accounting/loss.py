@@ -18,6 +18,7 @@ from dpjax import _validate
 from dpjax.accounting.leaks import BOTH, REMOVE_ADD, Leak
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.laplace import Laplace
+from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,35 @@ class PrivacyLoss:
 
         return np.asarray(0.0 - np.expm1(self._total(log_finite, np.zeros(1))[..., 0]))
 
+    def log_decay(self, c: np.ndarray, y: np.ndarray, direction: str) -> np.ndarray:
+        """A bound on log |M(c + iz) / M(c)| for every |z| >= y, M = exp(K); (*shape, nodes).
+
+        Args:
+            c: Positive, (*shape, 1).
+            y: Non-negative, (*shape, nodes).
+            direction: One of `directions`.
+        """
+        return self._total(lambda leak: leak.log_decay(c, y, direction), np.zeros(1))
+
+    def cumulant_with_error(self, t: np.ndarray, direction: str) -> tuple[np.ndarray, np.ndarray]:
+        """K at an array of nodes as computed, and e with |exp(K - true K) - 1| <= exp(e) - 1."""
+        value, error = np.zeros((2, *np.broadcast_shapes((*self.shape, 1), t.shape)), t.dtype)
+        error = np.real(error)
+        for leak, count in self.terms:
+            one, one_error = leak.cumulant_with_error(t, direction)
+            value = value + count[..., None] * one
+            error = error + count[..., None] * one_error
+        return value, error
+
+    def take(self, index: np.ndarray) -> "PrivacyLoss":
+        """The compositions at flat positions of the grid, on one axis."""
+        return PrivacyLoss(
+            tuple(
+                (leak.take(self.shape, index), np.broadcast_to(count, self.shape).ravel()[index])
+                for leak, count in self.terms
+            )
+        )
+
     def _total(self, value: Callable[[Leak], np.ndarray], start: np.ndarray) -> np.ndarray:
         """Sum of count * value(leak) on (*shape, nodes), with 0 * infinity = 0."""
         total = np.broadcast_to(start, (*self.shape, *start.shape))
@@ -147,6 +177,30 @@ def laplace(noise_multiplier: Any) -> PrivacyLoss:
     """
     checked = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
     return _once(Laplace(checked))
+
+
+def sampled_gaussian(
+    sampling_probability: Any, noise_multiplier: Any, *, adjacency: str = "add_remove"
+) -> PrivacyLoss:
+    """One Gaussian release of a Poisson sample: DP-SGD's step.
+
+    Args:
+        sampling_probability: Chance of each record to take part, in [0, 1].
+        noise_multiplier: Standard deviation of the noise over one record's clip norm, 0 to
+            infinity.
+        adjacency: "add_remove".
+
+    Raises:
+        ValueError: An argument is outside its range or NaN.
+
+    >>> step = sampled_gaussian(0.01, 1.0)
+    >>> step.directions
+    ('remove', 'add')
+    """
+    q = _validate.probability(sampling_probability=sampling_probability)
+    s = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
+    _validate.one_of(("add_remove",), adjacency=adjacency)
+    return _once(PoissonGaussian(q, s))
 
 
 def _product(count: np.ndarray, before: np.ndarray) -> np.ndarray:

@@ -1,19 +1,12 @@
 """What one release leaks: a family of privacy losses per file, behind one small interface.
 
 A leak is a dominating pair (P, Q) of output laws on neighbouring inputs, read through its privacy
-loss L = log dP/dQ under P. Every leak is a frozen record of array parameters with
-
-    shape                       the grid of its parameters
-    directions                  ("both",) if (P, Q) and (Q, P) leak alike, else ("remove", "add")
-    is_pair                     False if only a bound on the cumulant is known, for real t
-    cumulant(t, direction)      log E_P[exp(t L)] on (*shape, nodes), t real or complex
-    supremum(direction)         the largest finite loss
-    infinite_mass(direction)    P(L = infinity)
-
-Mass at L = infinity is kept apart: cumulant and supremum speak of L given that it is finite.
+loss L = log dP/dQ under P. Mass at L = infinity is kept apart: everything but `infinite_mass`
+speaks of L given that it is finite. Parameters are arrays: a leak stands for a grid of releases.
 """
 
-from typing import Protocol, runtime_checkable
+import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -21,33 +14,67 @@ BOTH = ("both",)
 REMOVE_ADD = ("remove", "add")
 
 
-@runtime_checkable
-class Leak(Protocol):
-    """The interface of the module's docstring."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Leak:
+    """A family of leaks; its fields are the array parameters.
+
+    Attributes:
+        directions: ("both",) if (P, Q) and (Q, P) leak alike, else ("remove", "add").
+        is_pair: False if only a bound on the cumulant is known, for real t.
+        max_nodes: Nodes of one line that are evaluated in about a second.
+    """
+
+    directions = BOTH
+    is_pair = True
+    max_nodes = 1 << 20  # nodes of one line that are evaluated in about a second
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The grid of the parameters."""
-        ...
+        return np.broadcast_shapes(*(value.shape for value in self._parameters().values()))
 
-    @property
-    def directions(self) -> tuple[str, ...]:
-        """The labels of the directions."""
-        ...
-
-    @property
-    def is_pair(self) -> bool:
-        """Whether a dominating pair is known."""
-        ...
+    def take(self, shape: tuple[int, ...], index: np.ndarray) -> Any:
+        """The leak at flat positions of a grid that the parameters broadcast to."""
+        taken = {
+            name: np.broadcast_to(value, shape).ravel()[index]
+            for name, value in self._parameters().items()
+        }
+        return dataclasses.replace(self, **taken)
 
     def cumulant(self, t: np.ndarray, direction: str) -> np.ndarray:
-        """Log E_P[exp(t L)] of the finite part, on (*shape, nodes)."""
-        ...
+        """Log E_P[exp(t L)] on (*shape, nodes), t real or complex and of any branch."""
+        raise NotImplementedError
 
     def supremum(self, direction: str) -> np.ndarray:
         """The largest finite loss."""
-        ...
+        raise NotImplementedError
 
     def infinite_mass(self, direction: str) -> np.ndarray:
         """P(L = infinity)."""
-        ...
+        return np.zeros(self.shape)
+
+    def cumulant_with_error(self, t: np.ndarray, direction: str) -> tuple[np.ndarray, np.ndarray]:
+        """The cumulant as computed, and e with |exp(computed - true) - 1| <= exp(e) - 1."""
+        value = self.cumulant(t, direction)
+        return value, 1e-15 * np.abs(value)
+
+    def log_delta_once(self, epsilon: np.ndarray, direction: str) -> np.ndarray | None:
+        """Log delta of one release in closed form, good to 1e-12; None if there is none."""
+        return None
+
+    def log_decay(self, c: np.ndarray, y: np.ndarray, direction: str) -> np.ndarray:
+        """A bound on log |M(c + iz) / M(c)| for every |z| >= y, M the moment generating function.
+
+        Args:
+            c: Positive, (*shape, 1).
+            y: Non-negative, (*shape, nodes).
+            direction: One of `directions`.
+
+        Returns:
+            At most 0 and falling in y. Zero, the bound for lattices, unless a family knows better.
+        """
+        return np.zeros(np.broadcast_shapes(c.shape, y.shape))
+
+    def _parameters(self) -> dict[str, np.ndarray]:
+        """The array fields by name."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

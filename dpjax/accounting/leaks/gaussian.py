@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpjax.accounting.leaks import BOTH
+from dpjax.accounting.leaks import Leak
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian:
+class Gaussian(Leak):
     """N(1, s^2) against N(0, s^2): L is normal with mean mu^2/2 and variance mu^2, mu = 1/s.
 
     This pair dominates a release of any dimension with L2 sensitivity 1, in both directions (Dong,
@@ -16,14 +16,6 @@ class Gaussian:
     """
 
     noise_multiplier: np.ndarray
-
-    directions = BOTH
-    is_pair = True
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The grid of the parameters."""
-        return self.noise_multiplier.shape
 
     @property
     def mu_squared(self) -> np.ndarray:
@@ -33,10 +25,10 @@ class Gaussian:
 
     def cumulant(self, t: np.ndarray, direction: str) -> np.ndarray:
         """mu^2 t (t + 1) / 2."""
+        mu_squared = self.mu_squared[..., None]
         with np.errstate(over="ignore", invalid="ignore"):
-            value = self.mu_squared[..., None] / 2 * (t * (t + 1))
-        value = np.where(np.isfinite(self.mu_squared[..., None]), value, np.inf)
-        return np.where(t == 0, 0.0, value)
+            value = mu_squared / 2 * (t * (t + 1))
+        return np.where(t == 0, 0.0, np.where(np.isfinite(mu_squared), value, np.inf))
 
     def supremum(self, direction: str) -> np.ndarray:
         """Infinity, unless the noise is infinite."""
@@ -45,3 +37,7 @@ class Gaussian:
     def infinite_mass(self, direction: str) -> np.ndarray:
         """1 without noise: the two outputs never meet."""
         return np.where(np.isfinite(self.mu_squared), 0.0, 1.0)
+
+    def log_decay(self, c: np.ndarray, y: np.ndarray, direction: str) -> np.ndarray:
+        """Exactly -mu^2 y^2 / 2."""
+        return -self.mu_squared[..., None] / 2 * y**2

@@ -1,0 +1,312 @@
+"""delta(epsilon) of a composition by one integral along a line, with a proven bracket.
+
+With K the cumulant of the total loss L under P, and any c > 0,
+
+    delta(epsilon) = E[(1 - exp(epsilon - L))_+]
+                   = (1 / 2 pi i) int exp(K(t) - epsilon t) / (t (t + 1)) dt   over t = c + iy,
+
+since 1 / (t (t + 1)) is the transform of the payoff. Summed on the nodes y = n h instead of
+integrated, Poisson's summation formula gives exactly, with T = 2 pi / h,
+
+    S = sum over all m of delta(epsilon + m T) exp(c m T),
+
+whose term m = 0 is the answer and whose others, the aliases, are positive: delta <= S. By
+Chernoff's bound, for every s > 0,
+
+    delta(x) <= a(s) exp(K(s) - s x),    a(s) = s^s / (1 + s)^(1 + s),
+
+so the aliases are at most two geometric series, with some s > c for m > 0 and some s < c for m < 0.
+The nodes beyond n = N add at most exp(K(c) - epsilon c) D(N h) / (pi N h), with D the proven decay
+of the loss along the line (`log_decay`). What rounding can do is added from the errors that the
+cumulants state. These three make the bracket. T and N are chosen to keep the first two below 1e-12
+of the answer, and c near the saddle, where nothing cancels; the choices steer the bracket's width
+and not its truth.
+
+All arrays are flat: one row a composition.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dpjax.accounting.loss import PrivacyLoss
+
+_TOLERANCE = 1e-12  # aliases and tail, each, relative to the answer as first estimated
+_ROUNDING = 4 * np.finfo(float).eps
+_RIGHT = np.array([0.5, 1, 2, 3, 4, 6, 8, 12, 16, 24])  # steps of s in units of the line's width
+_LEFT = np.array([0, 0.2, 0.4, 0.6, 0.8, 0.9])  # values of s in units of c
+_LEFTWARD = (1, 0.85, 0.7, 0.55, 0.4)  # lines tried, in units of the saddle
+_ENDS = 2.0 ** (np.arange(4, 160) / 4)  # ends of the line tried, in units of its width
+
+
+_DIFFERENCE = 3e-3  # relative step of the numerical derivatives, which only steer
+_STENCIL = 1 + _DIFFERENCE * np.array([-1, 0, 1])
+_NEAR = 2.0 ** (np.arange(-12, 13) / 4)  # places of Chernoff's bound, in units of the saddle
+_MAX_NEWTON = 50
+_MAX_WIDENINGS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Lines that will do, one row a composition: fields as in `Line`, and the nodes each needs.
+
+    `nodes` is infinite where the line would be too long.
+    """
+
+    c: np.ndarray
+    step: np.ndarray
+    nodes: np.ndarray
+    tail: np.ndarray
+    chernoff_nodes: np.ndarray
+    chernoff_logs: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A line of nodes with the loss evaluated on it, one row a composition.
+
+    Attributes:
+        c: Where the line crosses the real axis; (rows,).
+        step: Spacing h of the nodes; (rows,).
+        cumulant: K(c), with its error bound; (rows,).
+        values: exp(K(t) - K(c)) / (t (t + 1)) h / pi, halved at y = 0; (rows, nodes).
+        errors: Bound on the error of each value; (rows, nodes).
+        tail: Bound on the left-out nodes over exp(K(c) - epsilon c); (rows,).
+        chernoff_nodes: The s of the alias bounds, left ones first; (rows, s).
+        chernoff_logs: log a(s) + K(s); (rows, s).
+    """
+
+    c: np.ndarray
+    step: np.ndarray
+    cumulant: np.ndarray
+    cumulant_error: np.ndarray
+    values: np.ndarray
+    errors: np.ndarray
+    tail: np.ndarray
+    chernoff_nodes: np.ndarray
+    chernoff_logs: np.ndarray
+
+    def log_delta(
+        self, epsilon: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(lower, estimate, upper) of log delta(epsilon), and the estimate's slope in epsilon."""
+        nodes = self.values.shape[1]
+        y = self.step[:, None] * np.arange(nodes)
+        terms = self.values * np.exp(-1j * epsilon[:, None] * y)
+        total = np.real(terms).sum(1)
+        slope = -np.real((self.c[:, None] + 1j * y) * terms).sum(1)
+        scale = self.cumulant - epsilon * self.c
+        phase = _ROUNDING * (8 + np.abs(epsilon)[:, None] * y)
+        rounding = (self.errors + np.abs(terms) * phase).sum(1)
+        upper = total + self.tail + rounding
+        lower = total - self.tail - rounding - self._aliases(epsilon, scale)
+        outside = self.cumulant_error + _ROUNDING * (
+            2 + np.abs(self.cumulant) + 2 * np.abs(epsilon * self.c)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (
+                scale - outside + np.log(np.maximum(lower, 0)),
+                scale + np.log(np.maximum(total, 0)),
+                np.minimum(scale + outside + np.log(np.maximum(upper, 0)), 0),
+                slope / total,
+            )
+
+    def _aliases(self, epsilon: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """The bound on both sides' aliases over exp(K(c) - epsilon c)."""
+        period = 2 * np.pi / self.step
+        log = self.chernoff_logs - self.chernoff_nodes * epsilon[:, None] - scale[:, None]
+        decay = -np.abs(self.chernoff_nodes - self.c[:, None]) * period[:, None]
+        with np.errstate(over="ignore"):
+            bound = np.exp(log + decay) / -np.expm1(decay)
+        left = len(_LEFT)
+        return bound[:, :left].min(1) + bound[:, left:].min(1)
+
+
+class Saddle(NamedTuple):
+    """Where a line should cross the real axis, the peak's width, and rough answers there."""
+
+    c: np.ndarray
+    epsilon: np.ndarray
+    width: np.ndarray
+    log_delta: np.ndarray
+
+
+def saddle_for_delta(loss: PrivacyLoss, direction: str, log_delta: np.ndarray) -> Saddle:
+    """The saddle where log delta is about the wanted one."""
+    return _find(loss, direction, len(log_delta), lambda at: at.log_delta > log_delta)
+
+
+def saddle_for_epsilon(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> Saddle:
+    """The saddle of K(t) - epsilon t - log t(t+1) for a wanted epsilon, below the largest loss."""
+    found = _find(loss, direction, len(epsilon), lambda at: at.epsilon < epsilon)
+    return found._replace(epsilon=epsilon)
+
+
+def _find(
+    loss: PrivacyLoss, direction: str, rows: int, too_low: Callable[[Saddle], np.ndarray]
+) -> Saddle:
+    """The largest c that is too low, by steps of 4, then by bisection of log c to a part in 1000.
+
+    There the integral is about the integrand times width / sqrt(2 pi).
+
+    A NaN, from overflow, counts as too high.
+    """
+
+    def at(c: np.ndarray) -> Saddle:
+        below, here, above = np.moveaxis(loss.cumulant(c[:, None] * _STENCIL, direction), 1, 0)
+        with np.errstate(all="ignore"):
+            slope = (above - below) / (2 * _DIFFERENCE * c)
+            bend = np.maximum((above - 2 * here + below) / (_DIFFERENCE * c) ** 2, 0)
+            epsilon = slope - 1 / c - 1 / (1 + c)
+            width = 1 / np.sqrt(bend + c**-2.0 + (1 + c) ** -2.0)
+            log_delta = here - epsilon * c + np.log(width / (c * (1 + c)) / np.sqrt(2 * np.pi))
+        return Saddle(c, epsilon, width, log_delta)
+
+    small = loss.cumulant(np.full((rows, 1), 1e-3), direction)[:, 0]
+    high = 1e-3 / np.maximum(
+        np.sqrt(np.maximum(small, 0) / 5e-4), 1
+    )  # K(t) is about var t / 2 or less
+    low = high * 1e-6
+    for _ in range(60):
+        grow = too_low(at(high))
+        if not grow.any():
+            break
+        low, high = np.where(grow, high, low), np.where(grow, 4 * high, high)
+    while np.any(high > low * 1.001):
+        middle = np.sqrt(low * high)
+        up = too_low(at(middle))
+        low, high = np.where(up, middle, low), np.where(up, high, middle)
+    return at(low)
+
+
+def chernoff_epsilon(
+    loss: PrivacyLoss, direction: str, log_delta: np.ndarray, saddle: Saddle
+) -> np.ndarray:
+    """A bound on epsilon: the least (K(s) + log a(s) - log delta) / s for s near the saddle."""
+    s = saddle.c[:, None] * _NEAR
+    logs = loss.cumulant(s, direction) + s * np.log(s / (1 + s)) - np.log1p(s)
+    bound = (logs - log_delta[:, None]) / s
+    return np.maximum(np.nanmin(np.where(np.isnan(bound), np.inf, bound), 1), 0) * (1 + 1e-12)
+
+
+def chernoff_log_delta(
+    loss: PrivacyLoss, direction: str, epsilon: np.ndarray, saddle: Saddle
+) -> np.ndarray:
+    """A bound on log delta: the least log a(s) + K(s) - s epsilon for s near the saddle."""
+    s = saddle.c[:, None] * _NEAR
+    logs = loss.cumulant(s, direction) + s * np.log(s / (1 + s)) - np.log1p(s)
+    bound = logs - s * epsilon[:, None]
+    bound = bound + 1e-12 * (1 + np.abs(logs) + np.abs(s * epsilon[:, None]))
+    return np.minimum(np.min(np.where(np.isnan(bound), np.inf, bound), 1), 0)
+
+
+def plan(loss: PrivacyLoss, direction: str, log_delta: np.ndarray, saddle: Saddle) -> Plan:
+    """The shortest line among some that cross left of the saddle, for an answer near log_delta.
+
+    Where K bends up sharply just right of the saddle, a line further left has far smaller aliases.
+    """
+    best = _plan_at(loss, direction, log_delta, saddle, _LEFTWARD[0])
+    for factor in _LEFTWARD[1:]:
+        other = _plan_at(loss, direction, log_delta, saddle, factor)
+        better = other.nodes < best.nodes
+        best = Plan(
+            *(
+                np.where(better.reshape(better.shape + (1,) * (new.ndim - 1)), new, old)
+                for new, old in zip(vars(other).values(), vars(best).values(), strict=True)
+            )
+        )
+    return best
+
+
+def _plan_at(
+    loss: PrivacyLoss, direction: str, log_delta: np.ndarray, saddle: Saddle, factor: float
+) -> Plan:
+    """The line through factor times the saddle."""
+    c, width = factor * saddle.c, saddle.width[:, None]
+    s = np.concatenate([c[:, None] * _LEFT, c[:, None] + width * _RIGHT], 1)
+    k = loss.cumulant(np.concatenate([c[:, None], s], 1), direction)
+    here, k = k[:, :1], k[:, 1:]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        logs = k + np.where(s > 0, s * np.log(s / (1 + s)), 0) - np.log1p(s)
+        logs = np.where(np.isfinite(logs), logs, np.inf)
+        wanted = log_delta[:, None] + np.log(_TOLERANCE)
+        excess = logs - s * saddle.epsilon[:, None] - wanted
+        period = np.maximum(excess, 1) / np.abs(s - c[:, None])
+        left = len(_LEFT)
+        step = 2 * np.pi / np.maximum(period[:, :left].min(1), period[:, left:].min(1))
+        y = np.maximum(width * _ENDS, 4 * step[:, None])
+        log_tail = loss.log_decay(c[:, None], y, direction) - np.log(np.pi * y)
+        enough = log_tail <= wanted - here + (c * saddle.epsilon)[:, None]
+    first = np.where(enough.any(1), enough.argmax(1), y.shape[1] - 1)[:, None]
+    end = np.take_along_axis(y, first, 1)[:, 0]
+    tail = np.exp(np.take_along_axis(log_tail, first, 1)[:, 0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        nodes = np.where(enough.any(1) & (step > 0), np.ceil(end / step) + 1, np.inf)
+        nodes = np.where(nodes <= min(leak.max_nodes for leak, _ in loss.terms), nodes, np.inf)
+    return Plan(c, step, nodes, tail, s, logs)
+
+
+def draw(loss: PrivacyLoss, direction: str, plan: Plan) -> Line:
+    """Evaluate the loss on the nodes of the longest of the lines."""
+    nodes = int(plan.nodes.max())
+    t = plan.c[:, None] + 1j * (plan.step[:, None] * np.arange(nodes))
+    value, error = loss.cumulant_with_error(t, direction)
+    weight = np.full(nodes, 1 / np.pi)
+    weight[0] /= 2
+    weight = weight * plan.step[:, None] / (t * (t + 1))
+    values = np.exp(value - np.real(value[:, :1])) * weight
+    # (1 + e)^count - 1 would overflow, without harm, where a value is lost in its own rounding
+    size = np.exp(np.real(value) - np.real(value[:, :1]) + np.maximum(error - 1, 0)) * np.abs(
+        weight
+    )
+    errors = size * np.expm1(np.minimum(error, 1)) * np.where(error > 1, np.e, 1)
+    return Line(
+        plan.c,
+        plan.step,
+        np.real(value[:, 0]),
+        error[:, 0],
+        values,
+        errors,
+        plan.tail,
+        plan.chernoff_nodes,
+        plan.chernoff_logs,
+    )
+
+
+def solve(
+    line: Line, log_delta: np.ndarray, start: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(lower, estimate, upper) of the epsilon, 0 included, at which delta falls to the wanted one.
+
+    An end counts only once the line has shown it: the upper end has upper(delta) <= delta there,
+    the lower one lower(delta) >= delta, or they stay at infinity and 0.
+    """
+    epsilon = np.maximum(start, 0)
+    for _ in range(_MAX_NEWTON):
+        _, value, _, slope = line.log_delta(epsilon)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            change = (log_delta - value) / slope
+        change = np.where(np.isfinite(change), change, 0)
+        change = np.clip(change, -4 / line.c - epsilon / 2, 4 / line.c + epsilon)
+        epsilon = np.maximum(epsilon + change, 0)
+        if np.all(np.abs(change) <= 1e-14 * epsilon):
+            break
+    low, value, high, slope = line.log_delta(epsilon)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        steepness = np.where(np.isfinite(1 / slope), np.abs(1 / slope), 1 / line.c)
+    up, down = epsilon, epsilon
+    rise = np.where(np.isfinite(high - value), high - value, 1) * steepness
+    drop = np.where(np.isfinite(value - low), value - low, 1) * steepness
+    upper, lower = np.full_like(epsilon, np.inf), np.zeros_like(epsilon)
+    for widen in 1.1 * 2.0 ** np.arange(_MAX_WIDENINGS):
+        spare = 4e-16 * epsilon
+        up = np.where(np.isinf(upper), epsilon + widen * (rise + spare), up)
+        down = np.where(lower == 0, np.maximum(epsilon - widen * (drop + spare), 0), down)
+        upper = np.where(np.isinf(upper) & (line.log_delta(up)[2] <= log_delta), up, upper)
+        lower = np.where((lower == 0) & (line.log_delta(down)[0] >= log_delta), down, lower)
+        if np.all(np.isfinite(upper) & ((lower > 0) | (down == 0))):
+            break
+    upper = np.where((line.log_delta(np.zeros_like(epsilon))[2] <= log_delta), 0, upper)
+    return np.minimum(lower, upper), np.clip(epsilon, np.minimum(lower, upper), upper), upper

@@ -1,0 +1,256 @@
+"""The exact (epsilon, delta) of a composition, as a proven bracket around it.
+
+>>> from dpjax.accounting import exact, loss
+>>> bracket = exact.epsilon_bracket(12 * loss.gaussian(4.0) + 3 * loss.laplace(10.0), 1e-5)
+>>> bool(bracket.lower <= bracket.estimate <= bracket.upper)
+True
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpjax import _validate
+from dpjax.accounting import contour, gaussian
+from dpjax.accounting._roots import bracketed_root
+from dpjax.accounting.leaks.gaussian import Gaussian
+from dpjax.accounting.loss import PrivacyLoss
+
+_BLOCK = 1 << 20  # complex values held at once
+
+
+class Bracket(NamedTuple):
+    """lower <= truth <= upper, proven; the estimate lies between and is usually far better."""
+
+    lower: np.ndarray
+    estimate: np.ndarray
+    upper: np.ndarray
+
+
+def epsilon(loss: PrivacyLoss, delta: Any) -> np.ndarray:
+    """The smallest epsilon at which a composition is (epsilon, delta)-private, never below it.
+
+    The upper end of `epsilon_bracket`.
+
+    >>> from dpjax.accounting import loss
+    >>> print(f"{epsilon(100 * loss.laplace(1.0), 1e-5):.6f}")
+    68.252951
+    """
+    return epsilon_bracket(loss, delta).upper
+
+
+@np.errstate(all="ignore")  # overflow to infinity and log 0 are the right limits throughout
+def epsilon_bracket(loss: PrivacyLoss, delta: Any) -> Bracket:
+    """Proven bounds on the smallest epsilon at which a composition is (epsilon, delta)-private.
+
+    Args:
+        loss: A composition of pairs; its grid broadcasts with delta.
+        delta: In [0, 1]. 0 gives the largest loss.
+
+    Returns:
+        Bracket of arrays: exactly 0 where delta is at least the total variation, infinity where
+        delta is below the mass of infinite loss. Of two directions the worse counts.
+
+    Raises:
+        ValueError: delta is outside [0, 1] or NaN; or the loss is only a bound, not a pair.
+    """
+    checked = _validate.probability(delta=delta)
+    grid = np.broadcast_shapes(loss.shape, checked.shape)
+    flat = _flat(loss, grid)
+    wanted = np.broadcast_to(checked, grid).ravel()
+    best = np.zeros((3, wanted.size))
+    for direction in flat.directions:
+        best = np.maximum(best, _epsilon(flat, direction, wanted, best[0]))
+    return Bracket(*(end.reshape(grid) for end in best))
+
+
+def _flat(loss: PrivacyLoss, grid: tuple[int, ...]) -> PrivacyLoss:
+    """The compositions on one axis; an error for what is no pair."""
+    for leak, _ in loss.terms:
+        if not leak.is_pair:
+            raise ValueError(
+                f"loss has {leak!r}: expected pairs, of which exact composition speaks"
+            )
+    size = int(np.prod(grid))
+    spread = PrivacyLoss(tuple((leak, np.broadcast_to(n, grid)) for leak, n in loss.terms))
+    return spread.take(np.arange(size))
+
+
+def delta(loss: PrivacyLoss, epsilon: Any) -> np.ndarray:
+    """The smallest delta at which a composition is (epsilon, delta)-private, never below it.
+
+    The upper end of `delta_bracket`.
+
+    >>> from dpjax.accounting import loss
+    >>> print(f"{delta(loss.gaussian(1.0), 1.0):.8f}")
+    0.12693674
+    """
+    return delta_bracket(loss, epsilon).upper
+
+
+@np.errstate(all="ignore")
+def delta_bracket(loss: PrivacyLoss, epsilon: Any) -> Bracket:
+    """Proven bounds on the smallest delta at which a composition is (epsilon, delta)-private.
+
+    Args:
+        loss: A composition of pairs; its grid broadcasts with epsilon.
+        epsilon: At least 0; infinity leaves the mass of infinite loss.
+
+    Returns:
+        Bracket of arrays in [0, 1]. Of two directions the worse counts.
+
+    Raises:
+        ValueError: epsilon is negative or NaN; or the loss is only a bound, not a pair.
+    """
+    checked = _validate.non_negative_or_infinite(epsilon=epsilon)
+    grid = np.broadcast_shapes(loss.shape, checked.shape)
+    flat = _flat(loss, grid)
+    wanted = np.broadcast_to(checked, grid).ravel()
+    best = np.zeros((3, wanted.size))
+    for direction in flat.directions:
+        mass = flat.infinite_mass(direction)
+        result = np.zeros_like(best)
+        todo = np.flatnonzero((mass < 1) & (wanted < flat.supremum(direction)))
+        if todo.size:
+            part = flat.take(todo)
+            result[:, todo] = np.exp(log_delta(part, direction, wanted[todo]))
+        best = np.maximum(best, mass + (1 - mass) * result)
+    return Bracket(*(np.clip(end, 0, 1).reshape(grid) for end in best))
+
+
+def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
+    """Lower, estimate, upper of log delta of the finite part; flat arrays, (3, rows)."""
+    if all(isinstance(leak, Gaussian) for leak, _ in loss.terms):
+        value = gaussian.log_delta(epsilon, mu=np.sqrt(_mu_squared(loss)))
+        spare = 1e-13 * (1 + np.abs(value))
+        return np.stack([value - spare, value, np.minimum(value + spare, 0)])
+    once = _once(loss, direction, epsilon)
+    if once is None:
+        return contour_log_delta(loss, direction, epsilon)
+    spare = 1e-12 * (1 + np.abs(once))
+    return np.stack([once - spare, once, np.minimum(once + spare, 0)])
+
+
+def _once(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray | None:
+    """Log delta where the composition is a single release with a closed form."""
+    alone = [leak for leak, n in loss.terms if np.any(n > 0)]
+    if len(alone) != 1 or any(np.any(n > 1) for _, n in loss.terms):
+        return None
+    return alone[0].log_delta_once(epsilon, direction)
+
+
+def contour_log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
+    """Lower, estimate, upper of log delta by the integral along a line; flat arrays, (3, rows)."""
+    saddle = contour.saddle_for_epsilon(loss, direction, epsilon)
+    upper = contour.chernoff_log_delta(loss, direction, epsilon, saddle)
+    result = np.stack([np.full_like(upper, -np.inf), np.fmin(saddle.log_delta, upper), upper])
+    for rows, line in _lines(loss, direction, saddle.log_delta, saddle):
+        lower, middle, upper, _ = line.log_delta(epsilon[rows])
+        upper = np.minimum(upper, result[2, rows])
+        result[:, rows] = lower, np.clip(middle, lower, upper), upper
+    return result
+
+
+def _epsilon(loss: PrivacyLoss, direction: str, delta: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Lower, estimate, upper for one direction; (3, rows).
+
+    Rows whose epsilon is surely not above `known` are only bounded.
+    """
+    mass = loss.infinite_mass(direction)
+    largest = np.maximum(loss.supremum(direction), 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        finite = (delta - mass) / (1 - mass)
+        log_delta = np.log(np.maximum(finite, 0))
+    # with infinite mass m, delta = m + (1 - m) * (delta of the finite part)
+    result = np.tile(np.where(finite < 0, np.inf, largest), (3, 1))
+    result[:, (delta == 1) | (largest == 0) & (finite >= 0)] = 0
+    todo = np.flatnonzero((finite > 0) & (delta < 1) & (largest > known))
+    if todo.size == 0:
+        return result
+    if all(isinstance(leak, Gaussian) for leak, _ in loss.terms):
+        upper = gaussian.epsilon(finite[todo], mu=np.sqrt(_mu_squared(loss.take(todo))))
+        result[:, todo] = upper * (1 - 1e-13), upper, upper
+        return result
+    part = loss.take(todo)
+    if _once(part, direction, np.zeros(todo.size)) is not None:
+        result[:, todo] = _once_epsilon(part, direction, log_delta[todo])
+    else:
+        result[:, todo] = contour_epsilon(part, direction, log_delta[todo], known[todo])
+    return result
+
+
+def _once_epsilon(loss: PrivacyLoss, direction: str, target: np.ndarray) -> np.ndarray:
+    """Lower, estimate, upper for a single release; flat arrays, (3, rows)."""
+
+    def excess(epsilon: np.ndarray) -> np.ndarray:
+        value = _once(loss, direction, epsilon)
+        assert value is not None
+        return target - value  # rises with epsilon
+
+    low = np.zeros_like(target)
+    saddle = contour.saddle_for_delta(loss, direction, target)
+    high = contour.chernoff_epsilon(loss, direction, target, saddle)
+    high = np.minimum(high, loss.supremum(direction))
+    met = excess(low) >= 0
+    ends = []
+    for shift in (-1e-12, 0, 1e-12):  # the closed forms are good to this
+        spare = shift * (1 + np.abs(target))
+
+        def shifted(epsilon: np.ndarray, spare: np.ndarray = spare) -> np.ndarray:
+            return excess(epsilon) - spare
+
+        left, right = bracketed_root(
+            shifted, low, high, shifted(low), np.maximum(shifted(high), 1e-300), 0.0
+        )
+        ends.append(np.where(met, 0, left if shift < 0 else right))
+    return np.stack(ends)
+
+
+def contour_epsilon(
+    loss: PrivacyLoss, direction: str, log_delta: np.ndarray, known: np.ndarray
+) -> np.ndarray:
+    """Lower, estimate, upper by the integral along a line; flat arrays, (3, rows).
+
+    Rows whose epsilon is surely not above `known` are only bounded.
+    """
+    saddle = contour.saddle_for_delta(loss, direction, log_delta)
+    upper = contour.chernoff_epsilon(loss, direction, log_delta, saddle)
+    upper = np.minimum(upper, np.maximum(loss.supremum(direction), 0))
+    result = np.stack(
+        [np.zeros_like(upper), np.clip(np.nan_to_num(saddle.epsilon), 0, upper), upper]
+    )
+    open_rows = np.flatnonzero(upper > known)
+    part = contour.Saddle(*(value[open_rows] for value in saddle))
+    for rows, line in _lines(loss.take(open_rows), direction, log_delta[open_rows], part):
+        where = open_rows[rows]
+        lower, middle, upper = contour.solve(line, log_delta[where], part.epsilon[rows])
+        upper = np.minimum(upper, result[2, where])
+        result[:, where] = lower, np.clip(middle, lower, upper), upper
+    return result
+
+
+def _lines(
+    loss: PrivacyLoss, direction: str, log_delta: np.ndarray, saddle: contour.Saddle
+) -> Iterator[tuple[np.ndarray, contour.Line]]:
+    """Lines for groups of rows that are about as long and fit in memory together."""
+    if log_delta.size == 0:
+        return
+    plan = contour.plan(loss, direction, log_delta, saddle)
+    order = np.argsort(plan.nodes)
+    order = order[np.isfinite(plan.nodes[order])]
+    start = 0
+    while start < len(order):
+        longest = plan.nodes[order[start]] * 1.3 + 4
+        room = start + max(1, int(_BLOCK // longest))
+        rows = order[start:room]
+        rows = rows[plan.nodes[rows] <= longest]
+        part = contour.Plan(*(value[rows] for value in vars(plan).values()))
+        yield rows, contour.draw(loss.take(rows), direction, part)
+        start += len(rows)
+
+
+def _mu_squared(loss: PrivacyLoss) -> np.ndarray:
+    """The squared mean shift of a composition of Gaussians."""
+    parts = [n * leak.mu_squared for leak, n in loss.terms if isinstance(leak, Gaussian)]
+    return np.asarray(sum(parts, np.zeros(loss.shape)))

@@ -1,0 +1,155 @@
+"""The exact accountant: brackets hold the truth, are narrow, and keep to the edges."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from dpjax.accounting import exact, gaussian, loss, rdp
+
+DATA = Path(__file__).parent / "data"
+INF = float("inf")
+
+
+def cases(file, topic):
+    blocks = json.loads((DATA / file).read_text())
+    return [case for block in blocks if block["topic"] == topic for case in block["cases"]]
+
+
+def flat(composition, size):
+    return exact._flat(composition, (size,))
+
+
+@pytest.mark.parametrize("log10_delta", [-1, -2, -5, -10, -30, -100])
+def test_general_path_on_gaussians_meets_the_closed_form(log10_delta):
+    mu = np.array([0.001, 0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 40.0])
+    epsilon = gaussian.epsilon(10.0**log10_delta, mu=mu)
+    truth = gaussian.log_delta(epsilon, mu=mu)
+    composition = flat(loss.gaussian(2 / mu) + 3 * loss.gaussian(2 / mu), mu.size)
+    lower, middle, upper = exact.contour_log_delta(composition, "both", epsilon)
+    reachable = epsilon > 0
+    assert_allclose(middle[reachable], truth[reachable], rtol=0, atol=1e-11)
+    assert np.all(lower <= truth + 1e-14 * np.abs(truth))
+    assert np.all(truth - 1e-14 * np.abs(truth) <= upper)
+    assert np.all((upper - lower)[reachable] < 1e-10)
+
+
+@pytest.mark.parametrize("case", cases("sampled_gaussian.json", "sgm.eps_bounds"))
+def test_sampled_gaussian_lies_inside_published_brackets(case):
+    q, s, k, d = (case["inputs"][name] for name in ("q", "sigma", "steps", "delta"))
+    bracket = exact.epsilon_bracket(k * loss.sampled_gaussian(q, s), d)
+    assert case["lower"] <= bracket.lower <= bracket.estimate <= bracket.upper <= case["upper"]
+    assert bracket.upper - bracket.lower <= 1e-9 * bracket.estimate
+
+
+def test_trial_values_of_the_sampled_gaussian():
+    """Values of an independent trial: direction remove, then add."""
+    steps = exact._flat(10_000 * loss.sampled_gaussian(0.01, 1.0), (1,))
+    for direction, expected in (("remove", 6.1877124), ("add", 5.6115085)):
+        answer = exact._epsilon(steps, direction, np.array([1e-5]), np.zeros(1))
+        assert_allclose(answer[:, 0], expected, atol=6e-8)
+
+
+def test_full_sampling_is_the_gaussian():
+    bracket = exact.epsilon_bracket(100 * loss.sampled_gaussian(1.0, 20.0), 1e-6)
+    truth = exact.epsilon(100 * loss.gaussian(20.0), 1e-6)
+    assert bracket.lower <= truth * (1 + 1e-13)
+    assert truth * (1 - 1e-13) <= bracket.upper
+    assert_allclose(bracket.estimate, truth, rtol=1e-11)
+
+
+@settings(max_examples=15)
+@given(
+    log_q=st.floats(-8, 0),
+    log_s=st.floats(-0.3, 3),
+    log_k=st.floats(0, 9),
+    log_d=st.floats(-30, -1),
+)
+def test_bracket_is_below_the_renyi_conversion_and_ordered(log_q, log_s, log_k, log_d):
+    composition = int(10**log_k) * loss.sampled_gaussian(10**log_q, 10**log_s)
+    bracket = exact.epsilon_bracket(composition, 10**log_d)
+    assert 0 <= bracket.lower <= bracket.estimate <= bracket.upper < INF
+    assert bracket.lower <= rdp.epsilon(composition, 10**log_d) * (1 + 1e-9)
+
+
+@settings(max_examples=15)
+@given(epsilon=st.floats(0, 6), scale=st.floats(0.3, 30), count=st.integers(1, 200))
+def test_delta_and_epsilon_are_inverse(epsilon, scale, count):
+    composition = count * loss.laplace(scale) + loss.gaussian(1.0)
+    there = exact.delta_bracket(composition, epsilon)
+    assert 0 <= there.lower <= there.estimate <= there.upper <= 1
+    back = exact.epsilon_bracket(composition, there.upper)
+    assert back.lower <= epsilon * (1 + 1e-12)
+    again = exact.epsilon_bracket(composition, there.lower)
+    assert epsilon <= again.upper * (1 + 1e-12) + 1e-15
+
+
+def test_finer_lines_move_nothing_beyond_the_bracket(monkeypatch):
+    composition = [100, 1000, 10_000] * loss.sampled_gaussian(0.02, [[1.0], [2.0]])
+    coarse = exact.epsilon_bracket(composition, 1e-5)
+    monkeypatch.setattr(exact.contour, "_TOLERANCE", 1e-18)
+    fine = exact.epsilon_bracket(composition, 1e-5)
+    assert np.all(np.maximum(coarse.lower, fine.lower) <= np.minimum(coarse.upper, fine.upper))
+    assert_allclose(coarse.estimate, fine.estimate, rtol=1e-11)
+
+
+def test_grouping_and_order_do_not_matter():
+    one, two = loss.laplace(5.0), loss.gaussian(4.0)
+    ways = [30 * one + 4 * two, 4 * two + 10 * one + 20 * one, 2 * (15 * one + 2 * two)]
+    answers = [float(exact.epsilon(way, 1e-6)) for way in ways]
+    assert_allclose(answers, answers[0], rtol=1e-12)
+
+
+def test_edges():
+    noise = loss.gaussian([0.0, 1.0, INF])
+    assert_allclose(exact.epsilon(noise, 1e-5), [INF, 4.377178096, 0], rtol=1e-9)
+    assert_allclose(exact.epsilon(noise, 0.0), [INF, INF, 0])
+    assert_allclose(exact.epsilon(noise, 1.0), 0)
+    assert_allclose(exact.delta(noise, INF), [1, 0, 0])
+    assert exact.epsilon(0 * loss.laplace(1.0), 0.0) == 0
+    assert exact.epsilon(7 * loss.laplace(2.0), 0.0) == 3.5
+    assert exact.epsilon(loss.gaussian(10.0), 0.1) == 0
+    assert exact.epsilon(10 * loss.laplace(1000.0) + loss.gaussian(1000.0), 0.1) == 0
+    idle = loss.sampled_gaussian([0.0, 0.3, 0.3], [1.0, INF, 0.0])
+    assert_allclose(exact.epsilon(idle, 0.4), [0, 0, 0])  # delta(0) is 0.3 without noise
+    assert_allclose(exact.epsilon(idle, 0.2), [0, 0, INF])
+
+
+@pytest.mark.parametrize("wrong", [-1e-9, 1.5, float("nan")])
+def test_bad_delta_is_named(wrong):
+    with pytest.raises(ValueError, match=r"delta = .*: expected a number in \[0, 1\]"):
+        exact.epsilon(loss.gaussian(1.0), wrong)
+
+
+@pytest.mark.parametrize("wrong", [-1e-9, float("nan")])
+def test_bad_epsilon_is_named(wrong):
+    with pytest.raises(ValueError, match=r"epsilon = .*: expected a number of at least 0"):
+        exact.delta(loss.gaussian(1.0), wrong)
+
+
+@pytest.mark.parametrize(
+    ("q", "s", "k"),
+    [
+        (1e-8, 0.01, 1),
+        (1e-8, 1.0, 10**9),
+        (1e-3, 1.0, 10**9),
+        (1.0, 1.0, 10**9),
+        (1e-3, 1e6, 1),
+        *(
+            pytest.param(q, s, 10**9, marks=pytest.mark.slow)
+            for q in (1e-8, 1)
+            for s in (0.01, 1e6)
+        ),
+    ],
+)
+def test_extremes_are_answers(q, s, k):
+    composition = k * loss.sampled_gaussian(q, s)
+    bracket = exact.epsilon_bracket(composition, [1e-30, 1e-5])
+    assert np.all((bracket.lower >= 0) & (bracket.lower <= bracket.upper))
+    assert not np.any(np.isnan(bracket))
+    deltas = exact.delta_bracket(composition, [1e-6, 1e4])
+    assert np.all((deltas.lower >= 0) & (deltas.upper <= 1) & (deltas.lower <= deltas.upper))
