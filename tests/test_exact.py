@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from dpjax.accounting import exact, gaussian, loss, rdp
+from dpjax.accounting import closed, exact, gaussian, loss, rdp
 
 DATA = Path(__file__).parent / "data"
 INF = float("inf")
@@ -44,6 +44,53 @@ def test_sampled_gaussian_lies_inside_published_brackets(case):
     bracket = exact.epsilon_bracket(k * loss.sampled_gaussian(q, s), d)
     assert case["lower"] <= bracket.lower <= bracket.estimate <= bracket.upper <= case["upper"]
     assert bracket.upper - bracket.lower <= 1e-9 * bracket.estimate
+
+
+@pytest.mark.parametrize("case", cases("laplace_composed.json", "laplace.compose_eps"))
+def test_composed_laplace_epsilon(case):
+    b, k, d = (case["inputs"][name] for name in ("b", "k", "delta"))
+    bracket = exact.epsilon_bracket(k * loss.laplace(b), d)
+    assert bracket.lower <= case["lower"]
+    assert case["upper"] <= bracket.upper
+    assert_allclose(bracket.estimate, case["expected"], rtol=1e-13)
+    assert bracket.upper - bracket.lower <= 1e-10 * bracket.upper
+
+
+@pytest.mark.parametrize("case", cases("laplace_composed.json", "laplace.compose_delta"))
+def test_composed_laplace_delta(case):
+    b, k, e = (case["inputs"][name] for name in ("b", "k", "eps"))
+    bracket = exact.delta_bracket(k * loss.laplace(b), e)
+    assert bracket.lower <= case["expected"] <= bracket.upper
+    assert_allclose(bracket.estimate, case["expected"], rtol=1e-11)
+    assert bracket.upper - bracket.lower <= 1e-9 * bracket.upper
+
+
+@pytest.mark.parametrize("case", cases("sampled_gaussian.json", "sgm.delta_one_step"))
+def test_one_step_of_the_sampled_gaussian(case):
+    q, s, e = (case["inputs"][name] for name in ("q", "sigma", "eps"))
+    step = flat(loss.sampled_gaussian(q, s), 1)
+    for direction in step.directions:
+        if e < step.supremum(direction)[0]:
+            log = exact.log_delta(step, direction, np.array([float(e)]))[:, 0]
+            assert_allclose(np.exp(log), case["expected"][direction], rtol=1e-9, atol=1e-15)
+    assert_allclose(exact.delta(loss.sampled_gaussian(q, s), e), case["expected"]["max"], rtol=1e-9)
+
+
+def test_the_finite_sum_and_the_line_agree():
+    composition = flat([64, 100, 150] * loss.laplace(0.7), 3)
+    epsilon = np.array([60.0, 90.0, 150.0])
+    line = exact.contour_log_delta(composition, "both", epsilon)
+    finite_sum = closed.log_delta(composition, "both", epsilon)
+    assert_allclose(line[1], finite_sum[1], rtol=0, atol=1e-11)
+    assert np.all(line[0] <= finite_sum[2])
+    assert np.all(finite_sum[0] <= line[2])
+
+
+@pytest.mark.parametrize("case", cases("sampled_gaussian.json", "sgm.rdp"))
+def test_renyi_divergence_of_the_sampled_gaussian(case):
+    q, s, order = (float(case["inputs"][name]) for name in ("q", "sigma", "order"))
+    cumulant = loss.sampled_gaussian(q, s).cumulant(order - 1, "remove")
+    assert_allclose(cumulant / (order - 1), case["expected"], rtol=1e-9)
 
 
 def test_trial_values_of_the_sampled_gaussian():

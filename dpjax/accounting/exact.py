@@ -12,9 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpjax import _validate
-from dpjax.accounting import contour, gaussian
-from dpjax.accounting._roots import bracketed_root
-from dpjax.accounting.leaks.gaussian import Gaussian
+from dpjax.accounting import closed, contour
 from dpjax.accounting.loss import PrivacyLoss
 
 _BLOCK = 1 << 20  # complex values held at once
@@ -34,8 +32,8 @@ def epsilon(loss: PrivacyLoss, delta: Any) -> np.ndarray:
     The upper end of `epsilon_bracket`.
 
     >>> from dpjax.accounting import loss
-    >>> print(f"{epsilon(100 * loss.laplace(1.0), 1e-5):.6f}")
-    68.252951
+    >>> print(f"{epsilon(10 * loss.laplace(1.0), 1e-5):.6f}")
+    9.989962
     """
     return epsilon_bracket(loss, delta).upper
 
@@ -121,23 +119,17 @@ def delta_bracket(loss: PrivacyLoss, epsilon: Any) -> Bracket:
 
 def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
     """Lower, estimate, upper of log delta of the finite part; flat arrays, (3, rows)."""
-    if all(isinstance(leak, Gaussian) for leak, _ in loss.terms):
-        value = gaussian.log_delta(epsilon, mu=np.sqrt(_mu_squared(loss)))
-        spare = 1e-13 * (1 + np.abs(value))
-        return np.stack([value - spare, value, np.minimum(value + spare, 0)])
-    once = _once(loss, direction, epsilon)
-    if once is None:
-        return contour_log_delta(loss, direction, epsilon)
-    spare = 1e-12 * (1 + np.abs(once))
-    return np.stack([once - spare, once, np.minimum(once + spare, 0)])
-
-
-def _once(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray | None:
-    """Log delta where the composition is a single release with a closed form."""
-    alone = [leak for leak, n in loss.terms if np.any(n > 0)]
-    if len(alone) != 1 or any(np.any(n > 1) for _, n in loss.terms):
-        return None
-    return alone[0].log_delta_once(epsilon, direction)
+    result = np.empty((3, epsilon.size))
+    quick = closed.quick(loss, direction)
+    for rows, method in ((quick, closed.log_delta), (~quick, contour_log_delta)):
+        if rows.any():
+            part = loss.take(np.flatnonzero(rows))
+            result[:, rows] = method(part, direction, epsilon[rows])
+    wide = closed.possible(loss, direction) & np.isneginf(result[0])
+    if wide.any():
+        part = loss.take(np.flatnonzero(wide))
+        result[:, wide] = closed.log_delta(part, direction, epsilon[wide])
+    return result
 
 
 def contour_log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
@@ -168,43 +160,21 @@ def _epsilon(loss: PrivacyLoss, direction: str, delta: np.ndarray, known: np.nda
     todo = np.flatnonzero((finite > 0) & (delta < 1) & (largest > known))
     if todo.size == 0:
         return result
-    if all(isinstance(leak, Gaussian) for leak, _ in loss.terms):
-        upper = gaussian.epsilon(finite[todo], mu=np.sqrt(_mu_squared(loss.take(todo))))
-        result[:, todo] = upper * (1 - 1e-13), upper, upper
-        return result
-    part = loss.take(todo)
-    if _once(part, direction, np.zeros(todo.size)) is not None:
-        result[:, todo] = _once_epsilon(part, direction, log_delta[todo])
-    else:
-        result[:, todo] = contour_epsilon(part, direction, log_delta[todo], known[todo])
+    part, wanted = loss.take(todo), log_delta[todo]
+    answer = np.empty((3, todo.size))
+    quick = closed.quick(part, direction)
+    if quick.any():
+        some = part.take(np.flatnonzero(quick))
+        answer[:, quick] = closed.epsilon(some, direction, wanted[quick])
+    if not quick.all():
+        some = part.take(np.flatnonzero(~quick))
+        answer[:, ~quick] = contour_epsilon(some, direction, wanted[~quick], known[todo][~quick])
+    wide = closed.possible(part, direction) & (answer[2] - answer[0] > 1e-9 * answer[2])
+    if wide.any():
+        some = part.take(np.flatnonzero(wide))
+        answer[:, wide] = closed.epsilon(some, direction, wanted[wide])
+    result[:, todo] = answer
     return result
-
-
-def _once_epsilon(loss: PrivacyLoss, direction: str, target: np.ndarray) -> np.ndarray:
-    """Lower, estimate, upper for a single release; flat arrays, (3, rows)."""
-
-    def excess(epsilon: np.ndarray) -> np.ndarray:
-        value = _once(loss, direction, epsilon)
-        assert value is not None
-        return target - value  # rises with epsilon
-
-    low = np.zeros_like(target)
-    saddle = contour.saddle_for_delta(loss, direction, target)
-    high = contour.chernoff_epsilon(loss, direction, target, saddle)
-    high = np.minimum(high, loss.supremum(direction))
-    met = excess(low) >= 0
-    ends = []
-    for shift in (-1e-12, 0, 1e-12):  # the closed forms are good to this
-        spare = shift * (1 + np.abs(target))
-
-        def shifted(epsilon: np.ndarray, spare: np.ndarray = spare) -> np.ndarray:
-            return excess(epsilon) - spare
-
-        left, right = bracketed_root(
-            shifted, low, high, shifted(low), np.maximum(shifted(high), 1e-300), 0.0
-        )
-        ends.append(np.where(met, 0, left if shift < 0 else right))
-    return np.stack(ends)
 
 
 def contour_epsilon(
@@ -248,9 +218,3 @@ def _lines(
         part = contour.Plan(*(value[rows] for value in vars(plan).values()))
         yield rows, contour.draw(loss.take(rows), direction, part)
         start += len(rows)
-
-
-def _mu_squared(loss: PrivacyLoss) -> np.ndarray:
-    """The squared mean shift of a composition of Gaussians."""
-    parts = [n * leak.mu_squared for leak, n in loss.terms if isinstance(leak, Gaussian)]
-    return np.asarray(sum(parts, np.zeros(loss.shape)))

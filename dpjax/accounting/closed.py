@@ -1,0 +1,118 @@
+"""Compositions of one kind whose delta is a formula: Gaussians, one release, some Laplace releases.
+
+All arrays are flat: one row a composition. Brackets carry the formula's own rounding.
+"""
+
+import numpy as np
+
+from dpjax.accounting import gaussian, laplace_sum
+from dpjax.accounting._roots import bracketed_root
+from dpjax.accounting.leaks import Leak
+from dpjax.accounting.leaks.gaussian import Gaussian
+from dpjax.accounting.leaks.laplace import Laplace
+from dpjax.accounting.loss import PrivacyLoss
+
+_QUICK_COUNT = 20  # up to here the finite sum takes milliseconds
+
+
+def quick(loss: PrivacyLoss, direction: str) -> np.ndarray:
+    """Rows whose formula is the best way; (rows,)."""
+    return _possible(loss, direction, _QUICK_COUNT)
+
+
+def possible(loss: PrivacyLoss, direction: str) -> np.ndarray:
+    """Rows that have a formula, quick or not; (rows,)."""
+    return _possible(loss, direction, laplace_sum.MAX_COUNT)
+
+
+def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
+    """Lower, estimate, upper of log delta on rows that have a formula; (3, rows)."""
+    value, spare = _value(loss, direction, epsilon)
+    lower, upper = value, value
+    if not _gaussians(loss):  # the largest loss, and so the distance to it, is off by a rounding
+        lower, _ = _value(loss, direction, epsilon * (1 + 1e-15))
+        upper, _ = _value(loss, direction, epsilon * (1 - 1e-15))
+    return np.stack([lower - spare, value, np.minimum(upper + spare, 0)])
+
+
+def epsilon(loss: PrivacyLoss, direction: str, log_delta: np.ndarray) -> np.ndarray:
+    """Lower, estimate, upper of epsilon on rows that have a formula; (3, rows)."""
+    if _gaussians(loss):
+        upper = gaussian.epsilon(np.exp(log_delta), mu=np.sqrt(_mu_squared(loss)))
+        return np.stack([upper * (1 - 1e-13), upper, upper])
+
+    def excess(epsilon: np.ndarray, sign: int = 0) -> np.ndarray:
+        value, spare = _value(loss, direction, epsilon)
+        return log_delta - value - sign * spare  # rises with epsilon
+
+    most = loss.supremum(direction)
+    low, high = np.zeros_like(log_delta), np.minimum(most, 1.0)
+    at_low, at_high = excess(low, 1), excess(high, 1)
+    while np.any(at_high <= 0):
+        high = np.where(at_high <= 0, np.minimum(2 * high, most), high)
+        at_high = excess(high, 1)
+    below, above = bracketed_root(excess, low, high, np.minimum(at_low, 0), at_high, 0.0)
+    # the ends step out from the root until the formula's error is covered
+    step = 1e-14 * above
+    while np.any(short := (excess(above, 1) < 0) & (above < high)):
+        above, step = np.where(short, np.minimum(above + step, high), above), 4 * step
+    middle, step = below, 1e-14 * below
+    while np.any(short := (excess(below, -1) > 0) & (below > 0)):
+        below, step = np.where(short, np.maximum(below - step, 0), below), 4 * step
+    ends = np.stack([below * (1 - 1e-15), middle, above * (1 + 1e-15)])
+    return np.where(at_low >= 0, 0, ends)
+
+
+def _possible(loss: PrivacyLoss, direction: str, most: int) -> np.ndarray:
+    """Rows with a formula, where the finite sum may have `most` releases."""
+    rows = loss.shape[0]
+    if _gaussians(loss):
+        return np.ones(rows, bool)
+    leak, count = _alone(loss)
+    if leak is None:
+        return np.zeros(rows, bool)
+    zeros = np.zeros(rows)
+    once = (count <= 1) & (leak.log_delta_once(zeros, direction) is not None)
+    if not isinstance(leak, Laplace):
+        return once
+    small = leak.pure_epsilon * count / 2 <= laplace_sum.MAX_EXPONENT
+    return once | ((count <= most) & small)
+
+
+def _value(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log delta, and a bound on its error."""
+    if _gaussians(loss):
+        value = gaussian.log_delta(epsilon, mu=np.sqrt(_mu_squared(loss)))
+        return value, 1e-13 * (1 + np.abs(value))
+    leak, count = _alone(loss)
+    assert leak is not None
+    value, spare = np.full(epsilon.shape, -np.inf), np.zeros(epsilon.shape)
+    inside = epsilon < loss.supremum(direction)
+    for k in np.unique(count[inside]):
+        rows = np.flatnonzero(inside & (count == k))
+        some = leak.take(loss.shape, rows)
+        once = some.log_delta_once(epsilon[rows], direction) if k == 1 else None
+        if once is not None:
+            value[rows], spare[rows] = once, 1e-12 * (1 + np.abs(once))
+        else:
+            e0 = some.pure_epsilon
+            value[rows] = laplace_sum.log_delta(e0, int(k), epsilon[rows])
+            spare[rows] = laplace_sum.relative_error(e0, int(k), epsilon[rows])
+    return value, spare
+
+
+def _gaussians(loss: PrivacyLoss) -> bool:
+    """Whether all leaks are Gaussian."""
+    return all(isinstance(leak, Gaussian) for leak, _ in loss.terms)
+
+
+def _mu_squared(loss: PrivacyLoss) -> np.ndarray:
+    """The squared mean shift of a composition of Gaussians."""
+    parts = [n * leak.mu_squared for leak, n in loss.terms if isinstance(leak, Gaussian)]
+    return np.asarray(sum(parts, np.zeros(loss.shape)))
+
+
+def _alone(loss: PrivacyLoss) -> tuple[Leak | None, np.ndarray]:
+    """The only leak that is used, if there is one, with its count."""
+    used = [(leak, n) for leak, n in loss.terms if np.any(n > 0)]
+    return used[0] if len(used) == 1 else (None, np.zeros(loss.shape))
