@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import jax
 import numpy as np
 from scipy import stats
 
@@ -44,18 +43,3 @@ def kolmogorov_smirnov(sample: np.ndarray, distribution: Callable) -> float:
 def accepts(p_value: float) -> bool:
     """Whether a sampler passes."""
     return p_value > FAILURE
-
-
-def traces(mechanism: Callable, calls: list[dict], *arguments: object) -> int:
-    """How often calls with other parameters trace the mechanism, under one jit."""
-    count = 0
-
-    @jax.jit
-    def counted(*arguments: object, **parameters: object) -> object:
-        nonlocal count
-        count += 1
-        return mechanism(*arguments, **parameters)
-
-    for parameters in calls:
-        jax.block_until_ready(counted(*arguments, **parameters))
-    return count

@@ -12,7 +12,7 @@ import dpjax
 from dpjax import postprocess, theory
 from dpjax.mechanisms import local
 
-PEOPLE = 400_000
+PEOPLE = 200_000
 
 
 def one_hot(category, categories=4):

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sampling import traces
 
 from dpjax.mechanisms import additive, bounded, discrete, local, selection, vector
 from dpjax.mechanisms.sparse_vector import above_threshold
@@ -46,13 +45,22 @@ def parts(name):
 
 
 @ALL
-def test_jit_is_eager_and_shape_and_dtype_are_kept(key, name):
+def test_jit_is_eager_compiles_once_for_all_scales_and_keeps_shape_and_dtype(key, name):
     mechanism, value = parts(name)
-    eager = mechanism(key, value, scale=1.3)
+    count = 0
+
+    @jax.jit
+    def compiled(scale):
+        nonlocal count
+        count += 1
+        return mechanism(jax.random.clone(key), value, scale=scale)
+
+    jitted = [compiled(scale) for scale in np.geomspace(1e-3, 1e3, 25)]
+    assert count == 1
+    eager = mechanism(key, value, scale=1e3)
+    np.testing.assert_allclose(eager, jitted[-1], rtol=1e-6, atol=1e-6)
     assert eager.shape == (value.shape[:-1] if name in CHOICES else value.shape)
     assert eager.dtype == (np.int32 if name in CHOICES else value.dtype)
-    compiled = jax.jit(mechanism)(jax.random.clone(key), value, scale=1.3)
-    np.testing.assert_allclose(eager, compiled, rtol=1e-6, atol=1e-6)
 
 
 @ALL
@@ -68,15 +76,6 @@ def test_vmap_is_a_loop_whatever_the_scales_beside_it(key, name):
         np.testing.assert_allclose(lanes[i], alone, rtol=1e-6, atol=1e-6)
     if name in FLOATS and name not in CHOICES:
         assert np.isnan(lanes[7]).all()
-
-
-@ALL
-def test_a_grid_of_scales_compiles_once(key, name):
-    mechanism, value = parts(name)
-    scales = [{"scale": scale} for scale in np.geomspace(1e-3, 1e3, 50)]
-    assert (
-        traces(lambda value, **p: mechanism(jax.random.clone(key), value, **p), scales, value) == 1
-    )
 
 
 RBG = [("rbg", name) for name in ("discrete_laplace", "discrete_gaussian", "k_ary_response")]
@@ -97,7 +96,7 @@ def test_entries_and_keys_are_independent(key, name, impl):
 
 
 @pytest.mark.parametrize("name", [name for name in FLOATS if name not in CHOICES])
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["bfloat16"])
 def test_narrow_floats_are_float32_rounded(key, name, dtype):
     mechanism, value = parts(name)
     value = value.astype(dtype)
