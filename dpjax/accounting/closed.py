@@ -22,7 +22,7 @@ def quick(loss: PrivacyLoss, direction: str) -> np.ndarray:
 
 def possible(loss: PrivacyLoss, direction: str) -> np.ndarray:
     """Rows that have a formula, quick or not; (rows,)."""
-    return _possible(loss, direction, laplace_sum.MAX_COUNT)
+    return _possible(loss, direction, np.inf)
 
 
 def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
@@ -63,7 +63,7 @@ def epsilon(loss: PrivacyLoss, direction: str, log_delta: np.ndarray) -> np.ndar
     return np.where(at_low >= 0, 0, ends)
 
 
-def _possible(loss: PrivacyLoss, direction: str, most: int) -> np.ndarray:
+def _possible(loss: PrivacyLoss, direction: str, most: float) -> np.ndarray:
     """Rows with a formula, where the finite sum may have `most` releases."""
     rows = loss.shape[0]
     if _gaussians(loss):
@@ -75,8 +75,8 @@ def _possible(loss: PrivacyLoss, direction: str, most: int) -> np.ndarray:
     once = (count <= 1) & (leak.log_delta_once(zeros, direction) is not None)
     if not isinstance(leak, Laplace):
         return once
-    small = leak.pure_epsilon * count / 2 <= laplace_sum.MAX_EXPONENT
-    return once | ((count <= most) & small)
+    pairs = zip(np.broadcast_to(leak.pure_epsilon, rows), count, strict=True)
+    return once | np.array([k <= most and laplace_sum.applies(e0, int(k)) for e0, k in pairs])
 
 
 def _value(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -88,16 +88,16 @@ def _value(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> tuple[np.n
     assert leak is not None
     value, spare = np.full(epsilon.shape, -np.inf), np.zeros(epsilon.shape)
     inside = epsilon < loss.supremum(direction)
-    for k in np.unique(count[inside]):
-        rows = np.flatnonzero(inside & (count == k))
-        some = leak.take(loss.shape, rows)
-        once = some.log_delta_once(epsilon[rows], direction) if k == 1 else None
-        if once is not None:
-            value[rows], spare[rows] = once, 1e-12 * (1 + np.abs(once))
-        else:
-            e0 = some.pure_epsilon
-            value[rows] = laplace_sum.log_delta(e0, int(k), epsilon[rows])
-            spare[rows] = laplace_sum.relative_error(e0, int(k), epsilon[rows])
+    once = leak.log_delta_once(epsilon, direction)
+    if once is not None:
+        single = inside & (count <= 1)
+        value[single], spare[single] = once[single], 1e-12 * (1 + np.abs(once[single]))
+        inside &= ~single
+    if isinstance(leak, Laplace):
+        e0 = np.broadcast_to(leak.pure_epsilon, epsilon.shape)
+        for row in np.flatnonzero(inside):
+            answer = laplace_sum.log_delta(float(e0[row]), int(count[row]), float(epsilon[row]))
+            value[row], spare[row] = answer
     return value, spare
 
 
