@@ -9,9 +9,7 @@ Progress = Callable[[int, int], None]
 """Called with the trials done and the trials altogether; first before the work begins."""
 
 
-def bar(
-    label: str, stream: Any = None, clock: Callable[[], float] = time.monotonic
-) -> Progress:
+def bar(label: str, stream: Any = None, clock: Callable[[], float] = time.monotonic) -> Progress:
     """A progress bar for `sweep`: moves on a terminal, a line a minute elsewhere.
 
     The rate and the remaining time are those of this run, not of what a checkpoint had done.
