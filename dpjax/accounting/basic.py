@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from dpjax import _validate
 from dpjax.accounting import exact
+from dpjax.accounting.leaks.summed import releases
 from dpjax.accounting.loss import PrivacyLoss
 
 FORMS = ("exponential", "tanh", "logarithm")
@@ -116,7 +117,7 @@ def _where_delta_suffices(queries: "_Queries", value: np.ndarray, delta: ArrayLi
 class _Queries:
     """The queries one by one, after delta has paid for what it must."""
 
-    counts: list[np.ndarray]
+    counts: list[np.ndarray]  # the last axis is that of one `sum`
     epsilons: list[np.ndarray]
     slack: np.ndarray  # what is left of delta; negative where it does not suffice
 
@@ -125,24 +126,25 @@ class _Queries:
         total = np.zeros(self.slack.shape)
         for count, epsilon in zip(self.counts, self.epsilons, strict=True):
             with np.errstate(over="ignore", invalid="ignore"):
-                total = total + np.where(count == 0, 0, count * term(epsilon))
+                total = total + np.where(count == 0, 0, count * term(epsilon)).sum(-1)
         return np.asarray(total)
 
 
 def _queries(loss: PrivacyLoss, delta: np.ndarray, share: float) -> _Queries:
     """Epsilon of each query; `share` of delta, less masses at infinity, goes to the unbounded."""
-    counts = [count for _, count in loss.terms]
-    singles = [PrivacyLoss(((leak, np.asarray(1)),)) for leak, _ in loss.terms]
+    parts = [releases(leak, count) for leak, count in loss.terms]
+    counts = [count for _, count in parts]
+    singles = [PrivacyLoss(((leak, np.asarray(1)),)) for leak, _ in parts]
     masses = [_worst(single.infinite_mass, single) for single in singles]
     suprema = [_worst(single.supremum, single) for single in singles]
     grid = np.zeros(np.broadcast_shapes(loss.shape, delta.shape))
-    left = delta - sum((k * m for k, m in zip(counts, masses, strict=True)), grid)
-    number = sum((k * np.isinf(s) for k, s in zip(counts, suprema, strict=True)), grid)
+    left = delta - sum(((k * m).sum(-1) for k, m in zip(counts, masses, strict=True)), grid)
+    number = sum(((k * np.isinf(s)).sum(-1) for k, s in zip(counts, suprema, strict=True)), grid)
     each = np.maximum(left, 0) * share / np.maximum(number, 1)
     epsilons = []
     for single, mass, supremum in zip(singles, masses, suprema, strict=True):
         if np.any(np.isinf(supremum)):
-            alone = exact.epsilon(single, np.minimum(mass + each, 1))
+            alone = exact.epsilon(single, np.minimum(mass + each[..., None], 1))
             supremum = np.where(np.isinf(supremum), alone, supremum)
         epsilons.append(supremum)
     spends = (number > 0) & (left > 0)

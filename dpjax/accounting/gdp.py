@@ -13,6 +13,7 @@ from scipy import special
 from dpjax import _validate
 from dpjax.accounting._typing import Reals
 from dpjax.accounting.leaks.gaussian import Gaussian
+from dpjax.accounting.leaks.summed import releases
 from dpjax.accounting.loss import PrivacyLoss
 
 
@@ -36,11 +37,11 @@ def mu(loss: PrivacyLoss) -> Float64[np.ndarray, "*grid"]:
     Source: Dong, Roth, Su 2022, Corollary 2.
     """
     total = np.zeros(loss.shape)
-    for leak, count in loss.terms:
+    for leak, count in (releases(*term) for term in loss.terms):
         if not isinstance(leak, Gaussian):
             raise ValueError(f"loss has a {type(leak).__name__}: expected Gaussians only")
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            total = total + np.where(count == 0, 0, count / leak.noise_multiplier**2)
+            total = total + np.where(count == 0, 0, count / leak.noise_multiplier**2).sum(-1)
     return np.asarray(np.sqrt(total))
 
 

@@ -21,6 +21,7 @@ from dpjax.accounting.leaks.laplace import Laplace
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 
 
+from dpjax.accounting.leaks.summed import summed
 @dataclass(frozen=True, eq=False)
 class PrivacyLoss:
     """The privacy loss of independent releases, each leak repeated `count` times.
@@ -70,6 +71,26 @@ class PrivacyLoss:
 
     def cumulant(self, t: Any, direction: str) -> np.ndarray:
         """K(t) = log E_P[exp(t L)], of L given that it is finite.
+    def sum(self, axis: int | tuple[int, ...] | None = None) -> "PrivacyLoss":
+        """The composition of all losses along axes of the grid, however many and different.
+
+        Args:
+            axis: One or several axes of the grid; None is all of them.
+
+        Raises:
+            ValueError: The grid has no such axis, or an axis is named twice.
+
+        >>> steps = gaussian(np.linspace(50, 150, 10_000)).sum()
+        >>> print(f"{steps.cumulant(1.0, 'both'):.6f}")
+        1.333422
+        """
+        grid = self.shape
+        named = range(len(grid)) if axis is None else (axis,) if isinstance(axis, int) else axis
+        axes = tuple(a % len(grid) for a in named if -len(grid) <= a < len(grid))
+        if len(axes) != len(named) or len(set(axes)) != len(axes):
+            raise ValueError(f"axis = {axis}: expected different axes of a grid of shape {grid}")
+        return PrivacyLoss(tuple(summed(leak, count, grid, axes) for leak, count in self.terms))
+
 
         The Rényi divergence of order a is K(a - 1) / (a - 1).
 

@@ -36,7 +36,7 @@ class Leak:
     def take(self, shape: tuple[int, ...], index: np.ndarray) -> Any:
         """The leak at flat positions of a grid that the parameters broadcast to."""
         taken = {
-            name: np.broadcast_to(value, shape).ravel()[index]
+            name: np.asarray(np.broadcast_to(value, shape).ravel()[index])
             for name, value in self._parameters().items()
         }
         return dataclasses.replace(self, **taken)
