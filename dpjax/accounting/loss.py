@@ -22,9 +22,9 @@ from dpjax.accounting.leaks import BOTH, REMOVE_ADD, Leak
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.laplace import Laplace
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
-
-
 from dpjax.accounting.leaks.summed import summed
+
+
 @dataclass(frozen=True, eq=False)
 class PrivacyLoss:
     """The privacy loss of independent releases, each leak repeated `count` times.
@@ -72,8 +72,6 @@ class PrivacyLoss:
         _ = both.shape  # grids that do not broadcast are an error here and not later
         return both
 
-    def cumulant(self, t: Any, direction: str) -> np.ndarray:
-        """K(t) = log E_P[exp(t L)], of L given that it is finite.
     def sum(self, axis: int | tuple[int, ...] | None = None) -> "PrivacyLoss":
         """The composition of all losses along axes of the grid, however many and different.
 
@@ -94,6 +92,8 @@ class PrivacyLoss:
             raise ValueError(f"axis = {axis}: expected different axes of a grid of shape {grid}")
         return PrivacyLoss(tuple(summed(leak, count, grid, axes) for leak, count in self.terms))
 
+    def cumulant(self, t: Any, direction: str) -> np.ndarray:
+        """K(t) = log E_P[exp(t L)], of L given that it is finite.
 
         The Rényi divergence of order a is K(a - 1) / (a - 1).
 
@@ -159,8 +159,6 @@ class PrivacyLoss:
             )
         )
 
-    def _total(self, value: Callable[[Leak], np.ndarray], start: np.ndarray) -> np.ndarray:
-        """Sum of count * value(leak) on (*shape, nodes), with 0 * infinity = 0."""
     def to_json(self) -> str:
         """The loss as JSON text, for `from_json`: parameters and counts to the last bit.
 
@@ -173,6 +171,8 @@ class PrivacyLoss:
         """
         return saved.dump(self.terms)
 
+    def _total(self, value: Callable[[Leak], np.ndarray], start: np.ndarray) -> np.ndarray:
+        """Sum of count * value(leak) on (*shape, nodes), with 0 * infinity = 0."""
         total = np.broadcast_to(start, (*self.shape, *start.shape))
         for leak, count in self.terms:
             times = count[..., None]
@@ -239,123 +239,6 @@ def sampled_gaussian(
     return _once(PoissonGaussian(q, s))
 
 
-def _product(count: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Count times the count before; one beyond 64 bits is an error, for it would wrap."""
-def pure(epsilon: Any) -> PrivacyLoss:
-    """One release of which only its guarantee is known: epsilon-private.
-
-    It counts as randomized response of that epsilon, which dominates every such release, so that
-    `exact` of a sum of these is optimal composition (Kairouz, Oh, Viswanath 2015, Theorem 3.2).
-
-    Args:
-        epsilon: 0 to infinity.
-
-    Raises:
-        ValueError: Epsilon is negative or NaN.
-
-    >>> print(pure(0.5).supremum("both"))
-    0.5
-    """
-    return approximate(epsilon, 0.0)
-
-
-def approximate(epsilon: Any, delta: Any) -> PrivacyLoss:
-    """One release of which only its guarantee is known: (epsilon, delta)-private.
-
-    As `pure`, with everything revealed with chance delta.
-
-    Args:
-        epsilon: 0 to infinity.
-        delta: In [0, 1].
-
-    Raises:
-        ValueError: Epsilon or delta is outside its range or NaN.
-
-    >>> print(approximate(0.5, 1e-6).infinite_mass("both"))
-    1e-06
-    """
-    checked = _validate.non_negative_or_infinite(epsilon=epsilon)
-    return _once(Response(checked, np.asarray(2.0), _validate.probability(delta=delta)))
-
-
-def randomized_response(scale: Any) -> PrivacyLoss:
-    """One person's yes or no by randomized response: `k_ary_response` with two categories.
-
-    >>> print(randomized_response(2.0).supremum("both"))
-    0.5
-    """
-    return k_ary_response(scale, 2)
-
-
-def k_ary_response(
-    scale: Any, num_categories: Any, *, adjacency: str = "replace_one"
-) -> PrivacyLoss:
-    """One person's category, answered with exp(1/scale) times the chance of each other one.
-
-    Args:
-        scale: 1/epsilon, as the mechanism takes it; 0 to infinity. At 0 the loss is infinite.
-        num_categories: Whole and at least 2.
-        adjacency: "replace_one", two answers of one person; or "add_remove", where a person who is
-            not there answers uniformly.
-
-    Raises:
-        ValueError: An argument is outside its range or NaN.
-
-    >>> leak = k_ary_response(1.0, 3, adjacency="add_remove")
-    >>> print(leak.supremum("remove").round(6), leak.supremum("add").round(6))
-    0.547167 0.451446
-    """
-    checked = _validate.non_negative_or_infinite(scale=scale)
-    k = _validate.count(num_categories=num_categories).astype(np.float64)
-    if np.any(k < 2):
-        raise ValueError(
-            f"num_categories = {num_categories}: expected a whole number of at least 2"
-        )
-    _validate.one_of(("replace_one", "add_remove"), adjacency=adjacency)
-    with np.errstate(divide="ignore", over="ignore"):
-        epsilon = np.asarray(1 / checked)
-    replaced = adjacency == "replace_one"
-    return _once(Response(epsilon, k, np.zeros(())) if replaced else UniformResponse(epsilon, k))
-
-
-def discrete_laplace(scale: Any, sensitivity: Any) -> PrivacyLoss:
-    """One whole number with discrete Laplace noise: sensitivity/scale-private.
-
-    Args:
-        scale: Of the noise, P(x) proportional to exp(-|x|/scale); 0 to infinity.
-        sensitivity: Largest change of the number, whole and at least 0.
-
-    Raises:
-        ValueError: An argument is outside its range or NaN.
-
-    >>> print(discrete_laplace(4.0, 2).supremum("both"))
-    0.5
-    """
-    checked = _validate.non_negative_or_infinite(scale=scale)
-    whole = _validate.count(sensitivity=sensitivity).astype(np.float64)
-    return _once(DiscreteLaplace(checked, whole))
-
-
-def discrete_gaussian(scale: Any, sensitivity: Any) -> PrivacyLoss:
-    """One whole number with discrete Gaussian noise.
-
-    Where the scale is small the losses lie far apart, and delta at one epsilon may rise with it.
-
-    Args:
-        scale: Of the noise, P(x) proportional to exp(-x^2/(2 scale^2)); 0 to infinity.
-        sensitivity: Largest change of the number, whole and at least 0.
-
-    Raises:
-        ValueError: An argument is outside its range or NaN.
-
-    >>> print(discrete_gaussian(2.0, 1).cumulant(1.0, "both").round(12))
-    0.25
-    """
-    checked = _validate.non_negative_or_infinite(scale=scale)
-    whole = _validate.count(sensitivity=sensitivity).astype(np.float64)
-    return _once(DiscreteGaussian(checked, whole))
-
-
 def from_json(text: str) -> PrivacyLoss:
     """The loss in a text of `PrivacyLoss.to_json`, with every parameter checked as by its family.
 
@@ -370,6 +253,8 @@ def from_json(text: str) -> PrivacyLoss:
     return functools.reduce(operator.add, terms, PrivacyLoss())
 
 
+def _product(count: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Count times the count before; one beyond 64 bits is an error, for it would wrap."""
     _validate.count(count=count.astype(np.float64) * before)
     return np.asarray(count * before)
 
