@@ -61,13 +61,19 @@ def _seed(seed: Array) -> Array:
 
 def _split(key: Array, shape: tuple[int, ...]) -> Array:
     """Key i is both words of counter i."""
-    return jnp.stack(threefry2x32(key, *_counters(shape)), axis=-1)
+    return _as_key(*threefry2x32(key, *_counters(shape)))
 
 
 def _fold_in(key: Array, data: ArrayLike) -> Array:
     """Both words of the counter `data`, as 32 bits."""
     low = jnp.asarray(data).astype(np.uint32)
-    return jnp.stack(threefry2x32(key, jnp.zeros_like(low), low))
+    return _as_key(*threefry2x32(key, jnp.zeros_like(low), low))
+
+
+def _as_key(first: Array, second: Array) -> Array:
+    """Two words as the data of a key."""
+    # Without the barrier the compiler writes them out anew for each use: minutes on jax 0.12.
+    return jnp.stack(lax.optimization_barrier((first, second)), axis=-1)
 
 
 def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:

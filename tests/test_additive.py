@@ -279,6 +279,18 @@ def test_polynomials_are_exact_to_rounding() -> None:
     assert np.abs(small - np.sin(angle)).max() < 2e-7
 
 
+def test_the_distribution_function_is_right_to_1e_7() -> None:
+    """The size falls as its bits rise, so its law errs by what exp(-size) does from a uniform."""
+    m = np.unique(np.linspace(0, 2**31 - 1, 1_000_000).astype(np.uint32))
+    m = np.concatenate([np.arange(10_000, dtype=np.uint32), m[m >= 10_000]])
+    size = additive._exponential(jnp.asarray(m << 1), np.dtype(np.float32))
+    share = np.exp(-np.asarray(size, np.float64))
+    assert (np.diff(share) >= -1e-7).all()  # within rounding of its neighbours
+    error = np.abs(share - (m + 0.5) / 2**31)
+    assert error.max() < 1e-7
+    assert (error / share)[1:].max() < 2e-6  # relative, in the tail too
+
+
 @both
 def test_float64_noise_has_the_law_and_the_bits(mechanism: Callable) -> None:
     with jax.enable_x64(True):

@@ -21,10 +21,11 @@ def laplace(key: Array, value: ArrayLike, *, scale: ArrayLike) -> Float[Array, "
     With L1 sensitivity s, scale s / epsilon gives epsilon-DP (Dwork, McSherry, Nissim and Smith
     2006, Theorem 1). The floating-point noise is for simulation and not safe for real releases.
 
-    In float32 the noise is one sign bit and a logarithm of 31 bits: it lies within 22.2 scales
-    (the law exceeds that with probability 2.3e-10), symmetric to the last bit, in 2^32 equally
-    likely steps. float64 uses 64 bits and reaches 44.4 scales. Narrower types are computed in
-    float32 and rounded.
+    In float32 the noise is one sign bit and a logarithm of 31 bits, symmetric to the last bit. It
+    lies within 22.2 scales (the law exceeds that with probability 2.3e-10), its distribution
+    function is right to 1e-7, and it moves in steps of 6e-8 scales near 0 and of a factor in the
+    probability of exceeding it, 1 + 2^-31 / p, in the tails. float64 uses 64 bits and reaches
+    44.4 scales. Narrower types are computed in float32 and rounded.
 
     Args:
         key: one typed key, used once.
@@ -51,10 +52,11 @@ def gaussian(key: Array, value: ArrayLike, *, scale: ArrayLike) -> Float[Array, 
     for simulation and not safe for real releases.
 
     The noise comes in pairs by Box and Muller (1958), "A note on the generation of random normal
-    deviates": in float32 a radius from 31 bits and an angle from 32, so it lies within 6.66
-    scales (the law exceeds that with probability 2.7e-11), symmetric to the last bit. float64
-    uses 64 bits for each and reaches 9.4 scales. Narrower types are computed in float32 and
-    rounded.
+    deviates": in float32 a radius from 31 bits and an angle from 32, symmetric to the last bit.
+    It lies within 6.66 scales (the law exceeds that with probability 2.7e-11), and its
+    distribution function is right to 2e-7. The radius moves in steps of 6e-8 over itself near 0
+    and with the tail probability p of the pair by a factor 1 + 2^-31 / p. float64 uses 64 bits
+    for each and reaches 9.4 scales. Narrower types are computed in float32 and rounded.
 
     Args:
         key: one typed key, used once.
