@@ -14,10 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-ORDERS = 6
-"""Sums kept of each trial: 1, x, |x|, x^2, x^3 and x^4, in this order."""
-
-_POWERS = np.array([0, 1, 1, 2, 3, 4])  # of the unit, which each sum is counted in
+_POWERS = np.array([0, 1, 1, 2, 3, 4])  # of the unit, in the sums of 1, x, |x|, x^2, x^3, x^4
 
 
 @jax.tree_util.register_dataclass
