@@ -8,16 +8,17 @@
 .PHONY: figures test slow lint clean
 
 RUN := .venv/bin/python
+WORKERS := -n 2 --dist loadfile  # most of the time is compilation, on one core
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 figures: .venv/.installed
 	$(RUN) -m experiments
 
 test: .venv/.installed
-	$(RUN) -m pytest
+	$(RUN) -m pytest $(WORKERS)
 
 slow: .venv/.installed
-	$(RUN) -m pytest -m "slow and not gpu"
+	$(RUN) -m pytest $(WORKERS) -m "slow and not gpu"
 
 lint: .venv/.installed-dev
 	$(RUN) -m ruff check .

@@ -43,7 +43,7 @@ def test_seeds_beyond_32_bits_agree(seed: int) -> None:
         np.testing.assert_array_equal(data(unrolled), data(jax.random.key(seed)))
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)  # each new shape is compiled
 @given(SEEDS, SHAPES)
 def test_splits_agree(seed: int, shape: tuple[int, ...]) -> None:
     a, b = both(seed)
@@ -58,7 +58,7 @@ def test_folds_agree(seed: int, number: int) -> None:
     np.testing.assert_array_equal(data(a), data(b))
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(SEEDS, SHAPES, st.sampled_from([8, 16, 32]))
 def test_bits_agree(seed: int, shape: tuple[int, ...], width: int) -> None:
     a, b = (jax.random.bits(key, shape, f"uint{width}") for key in both(seed))
@@ -66,7 +66,7 @@ def test_bits_agree(seed: int, shape: tuple[int, ...], width: int) -> None:
     np.testing.assert_array_equal(a, b)
 
 
-@settings(max_examples=20)
+@settings(max_examples=6)
 @given(SEEDS, SHAPES)
 def test_64_bits_agree(seed: int, shape: tuple[int, ...]) -> None:
     with jax.enable_x64(True):

@@ -142,7 +142,7 @@ def test_optimal_is_attained_by_a_pair_of_two_outcomes(order, divergence, delta)
 
 
 @hypothesis.given(NOISE, DELTAS)
-@hypothesis.settings(max_examples=12)
+@hypothesis.settings(max_examples=6)
 def test_delta_inverts_epsilon(noise, delta):
     queries = 3 * loss.gaussian(noise) + 2 * loss.laplace(noise)
     for conversion in ("classic", "improved"):

@@ -61,7 +61,7 @@ def check_selection(key, name, epsilons, trials):
         assert abs(found) < 4 * moments.mean_standard_error
 
 
-@pytest.mark.parametrize("name", ["discrete_laplace", "staircase"])
+@pytest.mark.parametrize("name", ["discrete_laplace"])
 def test_simulated_error_is_that_of_the_law(key, name):
     check_noise(key, name, (0.5, 3.0), 400_000)
 

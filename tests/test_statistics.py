@@ -99,6 +99,7 @@ def test_statistics_read_inside_jit_agree_with_those_outside() -> None:
     assert all(isinstance(value, np.float64) for value in outside)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_calibrated() -> None:
     """Over 400 runs, (estimate - truth) / standard error has mean 0 and variance 1."""
     mechanism = partial(gaussian, scale=2.0)
