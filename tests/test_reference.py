@@ -18,7 +18,7 @@ from dpjax.accounting._roots import bracketed_root
 from dpjax.accounting.rdp import to_epsilon
 from dpjax.crossover import crossover
 
-FILES = ("crossover", "gaussian", "laplace", "published", "renyi", "risk")
+FILES = ("crossover", "gaussian", "laplace", "published", "renyi", "risk", "sampled_laplace")
 CLASSIC = functools.partial(rdp.epsilon, conversion="classic")
 TANH = functools.partial(basic.advanced, form="tanh")
 CONVERSIONS = {"mironov": "classic", "improved": "improved", "optimal": "optimal"}
@@ -235,6 +235,25 @@ def smallest_gaussian_noise(eps, delta, k, sensitivity):
     return sensitivity * least_noise(loss.gaussian, k, eps, delta, exact.epsilon)
 
 
+# ---- sampled_laplace
+
+
+def sampled_laplace_delta(b, q, eps):
+    (leak, _), *_ = loss.sampled_laplace(q, b).terms
+    answer = {}
+    for direction in ("remove", "add"):
+        log_delta = leak.log_delta_once(np.asarray(float(eps)), direction)
+        assert log_delta is not None
+        answer[direction] = float(np.exp(log_delta))
+    np.testing.assert_allclose(exact.delta(loss.sampled_laplace(q, b), eps), max(answer.values()))
+    return {**answer, "max": max(answer.values())}
+
+
+def one_direction(b, sensitivity, q, adjacency, eps):
+    direction = {"REM": "remove", "ADD": "add"}[adjacency]
+    return sampled_laplace_delta(b / sensitivity, q, eps)[direction]
+
+
 ADAPTERS = {
     "gaussian.delta": lambda eps, sigma: gaussian.delta(eps, mu=1 / sigma),
     "gaussian.log_delta": lambda eps, sigma: gaussian.log_delta(eps, mu=1 / sigma),
@@ -280,6 +299,15 @@ ADAPTERS = {
     "tradeoff.gaussian": lambda mu, alpha: risk.tradeoff_of_gaussian(alpha, mu=mu),
     "tradeoff.gaussian_fixed_point": fixed_point,
     "tradeoff.laplace": lambda b, alpha: risk.tradeoff_of_laplace(alpha, noise_multiplier=b),
+    "subsampled_laplace.delta": sampled_laplace_delta,
+    "subsampled_laplace.pure_eps": lambda b, q, at: exact.epsilon(loss.sampled_laplace(q, b), 0),
+    "subsampled_laplace.rdp": lambda b, q, order: rdp.divergence(
+        loss.sampled_laplace(q, b), float(order)
+    ),
+    "public.pld_laplace_delta": one_direction,
+    "public.pld_sampled_laplace_eps": lambda b, q, k, delta: exact.epsilon(
+        k * loss.sampled_laplace(q, b), delta
+    ),
     "sgm.gdp_clt": central_limit,
     "public.gaussian_rdp": lambda order, sigma: rdp.divergence(loss.gaussian(sigma), order),
     "public.gdp_clt": published_central_limit,

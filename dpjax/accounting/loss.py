@@ -22,6 +22,7 @@ from dpjax.accounting.leaks import BOTH, REMOVE_ADD, Leak
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.laplace import Laplace
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
+from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
 from dpjax.accounting.leaks.summed import summed
 
 
@@ -237,6 +238,26 @@ def sampled_gaussian(
     s = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
     _validate.one_of(("add_remove",), adjacency=adjacency)
     return _once(PoissonGaussian(q, s))
+
+
+def sampled_laplace(sampling_probability: Any, noise_multiplier: Any) -> PrivacyLoss:
+    """One Laplace release of a Poisson sample, for a record that is removed or added.
+
+    Args:
+        sampling_probability: Chance of each record to take part, in [0, 1].
+        noise_multiplier: Scale b of the noise over the L1 sensitivity, 0 to infinity. Below 1/600
+            only the largest loss is known, not the cumulant.
+
+    Raises:
+        ValueError: An argument is outside its range or NaN.
+
+    >>> query = sampled_laplace(0.2, 1.0)
+    >>> print(query.supremum("remove").round(6), query.supremum("add").round(6))
+    0.295395 0.13516
+    """
+    q = _validate.probability(sampling_probability=sampling_probability)
+    b = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
+    return _once(PoissonLaplace(q, b))
 
 
 def from_json(text: str) -> PrivacyLoss:

@@ -19,6 +19,7 @@ from dpjax.accounting.leaks import Leak
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.laplace import Laplace
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
+from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
 from dpjax.accounting.leaks.summed import Summed, releases
 
 Terms = tuple[tuple[Leak, np.ndarray], ...]
@@ -29,6 +30,7 @@ FAMILIES: dict[str, type[Leak]] = {
     "gaussian": Gaussian,
     "laplace": Laplace,
     "sampled_gaussian": PoissonGaussian,
+    "sampled_laplace": PoissonLaplace,
 }
 _CHECKS: dict[str, Callable[..., np.ndarray]] = {
     "noise_multiplier": _validate.non_negative_or_infinite,
