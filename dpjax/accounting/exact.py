@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpjax import _validate
-from dpjax.accounting import closed, contour
+from dpjax.accounting import closed, contour, lattice
 from dpjax.accounting.loss import PrivacyLoss
 
 _BLOCK = 1 << 20  # complex values held at once
@@ -121,7 +121,13 @@ def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndar
     """Lower, estimate, upper of log delta of the finite part; flat arrays, (3, rows)."""
     result = np.empty((3, epsilon.size))
     quick = closed.quick(loss, direction)
-    for rows, method in ((quick, closed.log_delta), (~quick, contour_log_delta)):
+    whole = ~quick & lattice.applies(loss, direction)
+    ways = (
+        (quick, closed.log_delta),
+        (whole, lattice.log_delta),
+        (~quick & ~whole, contour_log_delta),
+    )
+    for rows, method in ways:
         if rows.any():
             part = loss.take(np.flatnonzero(rows))
             result[:, rows] = method(part, direction, epsilon[rows])
@@ -166,9 +172,11 @@ def _epsilon(loss: PrivacyLoss, direction: str, delta: np.ndarray, known: np.nda
     if quick.any():
         some = part.take(np.flatnonzero(quick))
         answer[:, quick] = closed.epsilon(some, direction, wanted[quick])
-    if not quick.all():
-        some = part.take(np.flatnonzero(~quick))
-        answer[:, ~quick] = contour_epsilon(some, direction, wanted[~quick], known[todo][~quick])
+    whole = ~quick & lattice.applies(part, direction)
+    for rows, method in ((whole, lattice.epsilon), (~quick & ~whole, contour_epsilon)):
+        if rows.any():
+            some = part.take(np.flatnonzero(rows))
+            answer[:, rows] = method(some, direction, wanted[rows], known[todo][rows])
     wide = closed.possible(part, direction) & (answer[2] - answer[0] > 1e-9 * answer[2])
     if wide.any():
         some = part.take(np.flatnonzero(wide))

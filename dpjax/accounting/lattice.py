@@ -1,0 +1,171 @@
+"""Exact (epsilon, delta) of compositions whose losses lie on a lattice, as a proven bracket.
+
+Between two of its points delta is linear in exp(epsilon), and at each of them one finite sum over
+a period of a line brackets it: see `_lattice_line.py`.
+"""
+
+import numpy as np
+
+from dpjax.accounting._lattice_line import Lattice, Line, Place, find, lines
+from dpjax.accounting.leaks._lattice import LatticeLeak
+from dpjax.accounting.loss import PrivacyLoss
+
+_UNIT = np.finfo(float).eps
+_NEAR = 2.0 ** (np.arange(-12, 13) / 4)  # places of Chernoff's bound, in units of c
+_MOST_PIECES = 2.0**40  # of the largest step
+_SURE = -38.0  # exp(-38) is below the rounding of 1
+_DENOMINATORS = np.arange(1.0, 65)
+
+
+def applies(loss: PrivacyLoss, direction: str) -> np.ndarray:
+    """Rows of a flat composition whose losses lie on one lattice; (rows,)."""
+    if not all(isinstance(leak, LatticeLeak) for leak, _ in loss.terms):
+        return np.zeros(loss.shape, bool)
+    return ~np.isnan(common_lattice(loss, direction).step)
+
+
+def common_lattice(loss: PrivacyLoss, direction: str) -> Lattice:
+    """The widest lattice of a composition of lattice leaks, row by row.
+
+    Steps whose ratio is within rounding of a fraction with a denominator up to 64 are taken to have
+    that ratio.
+    """
+    rows = loss.shape
+    steps, anchor, spare, ends = (
+        [np.zeros(rows)],
+        np.zeros(rows),
+        np.zeros(rows),
+        np.ones(rows, bool),
+    )
+    for leak, count in loss.terms:
+        assert isinstance(leak, LatticeLeak)
+        step = np.where(count > 0, leak.step(direction), 0) + np.zeros(rows)
+        used = (step > 0) & np.isfinite(step)
+        one = np.where((count > 0) & np.isfinite(leak.anchor(direction)), leak.anchor(direction), 0)
+        steps.append(np.where(used, step, 0))
+        anchor = anchor + count * one
+        spare = spare + 4 * _UNIT * count * (np.abs(one) + step * used)
+        ends = ends & ~(used & np.isinf(leak.supremum(direction)))
+    every = np.stack(steps)
+    least = np.min(np.where(every > 0, every, np.inf), 0)
+    least = np.where(np.isfinite(least), least, 1.0)
+    ratio, step = every / least, np.full(rows, np.nan)
+    for q in _DENOMINATORS[::-1]:  # the smallest that fits comes last
+        whole = np.round(q * ratio)
+        fits = (np.abs(q * ratio - whole) <= 8 * _UNIT * whole) & (whole < _MOST_PIECES)
+        step = np.where(fits.all(0), least / q, step)
+    return Lattice(step, anchor, ends, spare)
+
+
+def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
+    """Lower, estimate, upper of log delta; flat arrays, (3, rows)."""
+    result = np.zeros((3, epsilon.size))
+    # 1 - delta = E[min(1, exp(epsilon - L))] is at most E[exp((epsilon - L) / 2)]
+    log_rest = loss.cumulant(np.full((epsilon.size, 1), -0.5), direction)[:, 0] + epsilon / 2
+    result[0] = np.where(log_rest < _SURE, -np.exp(np.minimum(log_rest, _SURE) + 1e-9), -np.inf)
+    todo = np.flatnonzero(log_rest >= _SURE)
+    result[:, todo] = _log_delta(loss.take(todo), direction, epsilon[todo])
+    result[0] -= 4 * _UNIT * (1 + np.abs(result[0]))  # rounding of the mixture, and of exp(-0)
+    return result
+
+
+def _log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
+    """Lower, estimate, upper of log delta along a line; flat arrays, (3, rows)."""
+    result = np.zeros((3, epsilon.size))
+    result[0] = -np.inf
+    if epsilon.size == 0:
+        return result
+    lattice = common_lattice(loss, direction)
+    place = find(loss, direction, lattice, lambda at: at.point < epsilon + lattice.step)
+    for rows, line in lines(loss, direction, lattice, place):
+        part, spare = line.lattice, 4 * _UNIT * epsilon[rows] + line.lattice.spare
+        for end, at in enumerate((epsilon[rows] + spare, epsilon[rows], epsilon[rows] - spare)):
+            index = np.floor((at - part.anchor) / part.step)
+            over = np.clip(at - (part.anchor + part.step * index), 0, part.step)
+            here, there = line.log_delta(index)[end], line.log_delta(index + 1)[end]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                weight = np.exp(over - part.step) * np.expm1(-over) / np.expm1(-part.step)
+                mixed = np.logaddexp(here + np.log1p(-weight), there + np.log(weight))
+            result[end, rows] = np.where(weight == 0, here, np.where(weight == 1, there, mixed))
+    result[2] = np.minimum(result[2] + 4 * _UNIT * (1 + np.abs(result[2])), 0)  # of the mixture
+    return np.stack([np.minimum(result[0], result[2]), np.clip(result[1], *result[::2]), result[2]])
+
+
+def epsilon(
+    loss: PrivacyLoss, direction: str, log_delta: np.ndarray, known: np.ndarray
+) -> np.ndarray:
+    """Lower, estimate, upper of epsilon, at least 0; flat arrays, (3, rows).
+
+    Rows whose epsilon is surely not above `known` are only bounded.
+    """
+    lattice = common_lattice(loss, direction)
+    place = find(loss, direction, lattice, lambda at: at.log_delta > log_delta)
+    upper = np.maximum(_chernoff(loss, direction, log_delta, place, lattice), 0)
+    result = np.stack([np.zeros_like(upper), upper, upper])
+    todo = np.flatnonzero(upper > known)
+    part = (Lattice(*(v[todo] for v in lattice)), Place(*(v[todo] for v in place)))
+    for rows, line in lines(loss.take(todo), direction, *part):
+        where = todo[rows]
+        result[:, where] = _solve(line, log_delta[where], place.point[where], upper[where])
+    return result
+
+
+def _solve(line: Line, target: np.ndarray, start: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """Lower, estimate, upper of epsilon, each between two losses where the line shows it."""
+    step, anchor, _, spare = line.lattice
+
+    def excess(index: np.ndarray, end: int) -> np.ndarray:
+        return line.log_delta(index)[end] - target
+
+    # the last index at which the estimate is above the target, by guesses along exp(-c epsilon)
+    high = np.ceil((bound - anchor) / step) + 1
+    low = np.minimum(np.floor(-anchor / step), high - 1) - 1
+    index = np.clip(np.round((start - anchor) / step) - 1, low + 1, high - 1)
+    for turn in range(200):
+        if np.all(high - low <= 1):
+            break
+        value = excess(index, 1)
+        low, high = np.where(value >= 0, index, low), np.where(value >= 0, high, index)
+        with np.errstate(invalid="ignore", over="ignore"):
+            guess = index + np.floor(value / (line.c * step)) + (value < 0)
+        middle = np.floor((low + high) / 2)
+        guess = np.where(np.isfinite(guess) & (turn % 3 < 2), guess, middle)
+        index = np.clip(guess, np.minimum(low + 1, high - 1), np.maximum(high - 1, low + 1))
+    best = low
+    # walk on until the lower end is above the target, and the upper end below it
+    left, right = best, best + 1
+    for widen in 2.0 ** np.arange(50):
+        left = np.where(excess(left, 0) < 0, best - widen, left)
+        right = np.where(excess(right, 2) > 0, best + 1 + widen, right)
+    ends = np.stack(
+        [
+            _between(line, left, target, 0),
+            _between(line, best, target, 1),
+            _between(line, right - 1, target, 2),
+        ]
+    )
+    lower, middle, upper = np.nan_to_num(ends, nan=0.0)
+    upper = np.where(excess(right, 2) <= 0, np.minimum(upper + spare, bound), bound)
+    lower = np.where(excess(left, 0) >= 0, lower - spare, 0)
+    return np.maximum(np.stack([np.minimum(lower, upper), np.clip(middle, lower, upper), upper]), 0)
+
+
+def _between(line: Line, index: np.ndarray, target: np.ndarray, end: int) -> np.ndarray:
+    """Where delta, linear in exp(epsilon), meets the target between an index and the next."""
+    step, anchor, _, _ = line.lattice
+    here, there = line.log_delta(index)[end], line.log_delta(index + 1)[end]
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        share = np.exp(target - here) * -np.expm1(there - target) / -np.expm1(there - here)
+        share = np.clip(np.nan_to_num(share, nan=1.0), 0, 1)  # of the way back from the next
+        return anchor + step * (index + 1) + np.log1p(share * np.expm1(-step))
+
+
+def _chernoff(
+    loss: PrivacyLoss, direction: str, log_delta: np.ndarray, place: Place, lattice: Lattice
+) -> np.ndarray:
+    """A bound on epsilon: the least (K(s) + log a(s) - log delta) / s for s near the place."""
+    s = place.c[:, None] * _NEAR
+    logs = loss.cumulant(s, direction) + s * np.log(s / (1 + s)) - np.log1p(s)
+    bound = (logs - log_delta[:, None]) / s
+    bound = np.nanmin(np.where(np.isnan(bound), np.inf, bound), 1) * (1 + 1e-12)
+    return np.where(lattice.ends, np.minimum(bound, lattice.anchor), bound)

@@ -1,0 +1,145 @@
+"""Exact composition on a lattice: brackets hold the truth of direct convolution, and are narrow."""
+
+import lattice_laws as laws
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from dpjax.accounting import _lattice_line, exact, lattice, loss, rdp
+
+INF = float("inf")
+PAIRS = {
+    "binary": (loss.pure(0.3), laws.response(0.3, 2), "both"),
+    "binary, certain": (loss.pure(30.0), laws.response(30.0, 2), "both"),
+    "k-ary": (loss.k_ary_response(0.5, 7), laws.response(2.0, 7), "both"),
+    "k-ary, remove": (
+        loss.k_ary_response(1.0, 5, adjacency="add_remove"),
+        laws.uniform_response(1.0, 5, "remove"),
+        "remove",
+    ),
+    "k-ary, add": (
+        loss.k_ary_response(1.0, 5, adjacency="add_remove"),
+        laws.uniform_response(1.0, 5, "add"),
+        "add",
+    ),
+    "discrete Laplace": (loss.discrete_laplace(2.0, 3), laws.discrete_laplace(2.0, 3), "both"),
+    "discrete Gaussian, narrow": (
+        loss.discrete_gaussian(0.4, 1),
+        laws.discrete_gaussian(0.4, 1),
+        "both",
+    ),
+    "discrete Gaussian": (loss.discrete_gaussian(1.5, 2), laws.discrete_gaussian(1.5, 2), "both"),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("count", [1, 3])
+def test_brackets_hold_the_truth_and_are_narrow(name, count):
+    leak, law, direction = PAIRS[name]
+    truth = laws.composed(law, count)
+    flat = exact._flat(count * leak, (1,))
+    losses = sorted(float(x) for x, _ in truth if 0 < x < 40)
+    points = [0.0, *losses[:: max(len(losses) // 4, 1)], *np.linspace(0, losses[-1], 7)[1:-1]]
+    for epsilon in points:
+        expected = laws.delta(truth, epsilon)
+        if expected < 1e-30:
+            continue
+        lower, _, upper = lattice.log_delta(flat, direction, np.array([epsilon]))[:, 0]
+        assert lower <= laws.mp.log(expected) <= upper
+        # the answer may be steep in epsilon itself, which is known to a rounding
+        steep = laws.mp.log(laws.delta(truth, epsilon - 1e-14 * (1 + epsilon)) / expected)
+        assert upper - lower <= 1e-11 * (1 - lower) + 10 * steep
+    for target in (0.3, 1e-3, 1e-10, 1e-28):
+        answer = lattice.epsilon(flat, direction, np.log([target]), np.zeros(1))
+        lower, _, upper = answer[:, 0]
+        assert lower == 0 or laws.delta(truth, lower) >= target
+        assert laws.delta(truth, upper * (1 + 1e-15)) <= target
+        assert upper - lower <= 1e-11 * (1 + upper)
+
+
+def test_different_leaks_on_one_lattice():
+    total = 2 * loss.pure(0.25) + loss.discrete_laplace(4.0, 3) + loss.k_ary_response(2.0, 4)
+    law = laws.composed(laws.response(0.25, 2), 2)
+    for other in (laws.discrete_laplace(4.0, 3), laws.response(0.5, 4)):
+        law = [(a + b, p * q) for a, p in law for b, q in laws.composed(other, 1)]
+    for epsilon in (0.0, 0.1, 0.25, 1.0, 1.5):
+        bracket = exact.delta_bracket(total, epsilon)
+        assert bracket.lower <= laws.delta(law, epsilon) <= bracket.upper
+        assert bracket.upper - bracket.lower <= 1e-12
+
+
+def test_steps_of_no_common_multiple_are_not_taken_for_a_lattice():
+    both = exact._flat(loss.pure([0.1, 0.1, 0.1]) + loss.pure([0.3, np.pi / 30, 0.15]), (3,))
+    assert lattice.applies(both, "both").tolist() == [True, False, True]
+    assert_allclose(lattice.common_lattice(both, "both").step[[0, 2]], [0.2, 0.1], rtol=1e-15)
+
+
+def test_other_lines_and_finer_ones_move_nothing_beyond_the_bracket(monkeypatch):
+    total = [[3], [100], [10**5]] * loss.discrete_gaussian([0.4, 2.0, 30.0], 2)
+    coarse = exact.epsilon_bracket(total, 1e-6)
+    monkeypatch.setattr(_lattice_line, "_TOLERANCE", 1e-20)
+    monkeypatch.setattr(_lattice_line, "_DIFFERENCE", 1e-2)
+    fine = exact.epsilon_bracket(total, 1e-6)
+    assert np.any(coarse.estimate != fine.estimate)
+    assert np.all(np.maximum(coarse.lower, fine.lower) <= np.minimum(coarse.upper, fine.upper))
+    assert_allclose(coarse.estimate, fine.estimate, rtol=1e-12)
+
+
+def test_grouping_and_order_do_not_matter():
+    one, two = loss.pure(0.1), loss.discrete_laplace(20.0, 1)
+    ways = [30 * one + 4 * two, 4 * two + 10 * one + 20 * one, 2 * (15 * one + 2 * two)]
+    answers = [float(exact.epsilon(way, 1e-6)) for way in ways]
+    assert_allclose(answers, answers[0], rtol=1e-12)
+
+
+@settings(max_examples=20)
+@given(epsilon=st.floats(0, 20), scale=st.floats(0.3, 30), count=st.integers(1, 10**6))
+def test_delta_and_epsilon_are_inverse(epsilon, scale, count):
+    total = count * loss.discrete_gaussian(scale, 1)
+    there = exact.delta_bracket(total, epsilon)
+    assert 0 <= there.lower <= there.estimate <= there.upper <= 1
+    if there.lower > 1e-300:  # below, deltas lose their digits
+        assert exact.epsilon_bracket(total, there.upper).lower <= epsilon * (1 + 1e-12)
+        again = exact.epsilon_bracket(total, there.lower)
+        assert epsilon <= again.upper * (1 + 1e-12) + 1e-15
+
+
+@settings(max_examples=20)
+@given(
+    log_scale=st.floats(-0.5, 3),
+    sensitivity=st.integers(1, 5),
+    log_count=st.floats(0, 9),
+    log_delta=st.floats(-30, -1),
+)
+def test_exact_is_below_the_renyi_conversion(log_scale, sensitivity, log_count, log_delta):
+    for make in (loss.discrete_laplace, loss.discrete_gaussian):
+        total = int(10**log_count) * make(10**log_scale, sensitivity)
+        bracket = exact.epsilon_bracket(total, 10**log_delta)
+        assert 0 <= bracket.lower <= bracket.estimate <= bracket.upper < INF
+        assert bracket.lower <= rdp.epsilon(total, 10**log_delta) * (1 + 1e-9)
+        assert bracket.upper - bracket.lower <= 1e-9 * bracket.upper
+
+
+EXTREMES = {
+    "pure": loss.pure([1e-6, 0.1, 10.0, 1e4]),
+    "k-ary": loss.k_ary_response([1e-4, 1.0, 1e6], 1000, adjacency="add_remove"),
+    "discrete Laplace": loss.discrete_laplace([1e-3, 1.0, 1e6], [1, 3, 10**6]),
+    "discrete Gaussian": loss.discrete_gaussian([1e-3, 1.0, 1e6], [1, 3, 10**6]),
+}
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+@pytest.mark.parametrize("count", [0, 1, 10**9])
+def test_extremes_are_answers(name, count):
+    total = count * EXTREMES[name]
+    for delta in (0.0, 1e-30, 1e-5, 0.99, 1.0):
+        bracket = exact.epsilon_bracket(total, delta)
+        assert not np.any(np.isnan(bracket))
+        assert np.all((bracket.lower >= 0) & (bracket.lower <= bracket.upper))
+        assert np.all(bracket.upper >= exact.epsilon_bracket(total, min(1, 2 * delta)).lower)
+    for epsilon in (0.0, 1e-6, 1e4, INF):
+        bracket = exact.delta_bracket(total, epsilon)
+        assert np.all((bracket.lower >= 0) & (bracket.upper <= 1))
+        assert np.all(bracket.lower <= bracket.upper)
