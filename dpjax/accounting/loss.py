@@ -19,8 +19,10 @@ import numpy as np
 from dpjax import _validate
 from dpjax.accounting import saved
 from dpjax.accounting.leaks import BOTH, REMOVE_ADD, Leak
+from dpjax.accounting.leaks.discrete import DiscreteGaussian, DiscreteLaplace
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.laplace import Laplace
+from dpjax.accounting.leaks.response import Response, UniformResponse
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
 from dpjax.accounting.leaks.summed import summed
@@ -284,6 +286,121 @@ def sampled_laplace(sampling_probability: Any, noise_multiplier: Any) -> Privacy
     q = _validate.probability(sampling_probability=sampling_probability)
     b = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
     return _once(PoissonLaplace(q, b))
+
+
+def pure(epsilon: Any) -> PrivacyLoss:
+    """One release of which only its guarantee is known: epsilon-private.
+
+    It counts as randomized response of that epsilon, which dominates every such release, so that
+    `exact` of a sum of these is optimal composition (Kairouz, Oh, Viswanath 2015, Theorem 3.2).
+
+    Args:
+        epsilon: 0 to infinity.
+
+    Raises:
+        ValueError: Epsilon is negative or NaN.
+
+    >>> print(pure(0.5).supremum("both"))
+    0.5
+    """
+    return approximate(epsilon, 0.0)
+
+
+def approximate(epsilon: Any, delta: Any) -> PrivacyLoss:
+    """One release of which only its guarantee is known: (epsilon, delta)-private.
+
+    As `pure`, with everything revealed with chance delta.
+
+    Args:
+        epsilon: 0 to infinity.
+        delta: In [0, 1].
+
+    Raises:
+        ValueError: Epsilon or delta is outside its range or NaN.
+
+    >>> print(approximate(0.5, 1e-6).infinite_mass("both"))
+    1e-06
+    """
+    checked = _validate.non_negative_or_infinite(epsilon=epsilon)
+    return _once(Response(checked, np.asarray(2.0), _validate.probability(delta=delta)))
+
+
+def randomized_response(scale: Any) -> PrivacyLoss:
+    """One person's yes or no by randomized response: `k_ary_response` with two categories.
+
+    >>> print(randomized_response(2.0).supremum("both"))
+    0.5
+    """
+    return k_ary_response(scale, 2)
+
+
+def k_ary_response(
+    scale: Any, num_categories: Any, *, adjacency: str = "replace_one"
+) -> PrivacyLoss:
+    """One person's category, answered with exp(1/scale) times the chance of each other one.
+
+    Args:
+        scale: 1/epsilon, as the mechanism takes it; 0 to infinity. At 0 the loss is infinite.
+        num_categories: Whole and at least 2.
+        adjacency: "replace_one", two answers of one person; or "add_remove", where a person who is
+            not there answers uniformly.
+
+    Raises:
+        ValueError: An argument is outside its range or NaN.
+
+    >>> leak = k_ary_response(1.0, 3, adjacency="add_remove")
+    >>> print(leak.supremum("remove").round(6), leak.supremum("add").round(6))
+    0.547168 0.452832
+    """
+    checked = _validate.non_negative_or_infinite(scale=scale)
+    k = _validate.count(num_categories=num_categories).astype(np.float64)
+    if np.any(k < 2):
+        raise ValueError(
+            f"num_categories = {num_categories}: expected a whole number of at least 2"
+        )
+    _validate.one_of(("replace_one", "add_remove"), adjacency=adjacency)
+    with np.errstate(divide="ignore", over="ignore"):
+        epsilon = np.asarray(1 / checked)
+    replaced = adjacency == "replace_one"
+    return _once(Response(epsilon, k, np.zeros(())) if replaced else UniformResponse(epsilon, k))
+
+
+def discrete_laplace(scale: Any, sensitivity: Any) -> PrivacyLoss:
+    """One whole number with discrete Laplace noise: sensitivity/scale-private.
+
+    Args:
+        scale: Of the noise, P(x) proportional to exp(-|x|/scale); 0 to infinity.
+        sensitivity: Largest change of the number, whole and at least 0.
+
+    Raises:
+        ValueError: An argument is outside its range or NaN.
+
+    >>> print(discrete_laplace(4.0, 2).supremum("both"))
+    0.5
+    """
+    checked = _validate.non_negative_or_infinite(scale=scale)
+    whole = _validate.count(sensitivity=sensitivity).astype(np.float64)
+    return _once(DiscreteLaplace(checked, whole))
+
+
+def discrete_gaussian(scale: Any, sensitivity: Any) -> PrivacyLoss:
+    """One whole number with discrete Gaussian noise.
+
+    Where the scale is small the losses lie far apart, and delta at one epsilon may rise with it.
+
+    Args:
+        scale: Of the noise, P(x) proportional to exp(-x^2/(2 scale^2)); 0 to infinity.
+        sensitivity: Largest change of the number, whole and at least 0.
+
+    Raises:
+        ValueError: An argument is outside its range or NaN.
+
+    >>> print(discrete_gaussian(2.0, 1).cumulant(1.0, "both").round(12))
+    0.25
+    """
+    checked = _validate.non_negative_or_infinite(scale=scale)
+    whole = _validate.count(sensitivity=sensitivity).astype(np.float64)
+    return _once(DiscreteGaussian(checked, whole))
 
 
 def from_json(text: str) -> PrivacyLoss:
