@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpjax import _validate
-from dpjax.accounting import closed, contour, lattice
+from dpjax.accounting import closed, contour, discretized, lattice
 from dpjax.accounting.loss import PrivacyLoss
 
 _BLOCK = 1 << 20  # complex values held at once
+_WIDE = 1e-6  # relative width of a bracket from which on a grid of losses is tried
 
 
 class Bracket(NamedTuple):
@@ -135,6 +136,10 @@ def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndar
     if wide.any():
         part = loss.take(np.flatnonzero(wide))
         result[:, wide] = closed.log_delta(part, direction, epsilon[wide])
+    wide = np.flatnonzero(~(result[2] - result[0] <= _WIDE))
+    if wide.size and discretized.possible(loss):
+        part = loss.take(wide)
+        result[:, wide] = discretized.log_delta(part, direction, epsilon[wide], result[:, wide])
     return result
 
 
@@ -181,6 +186,12 @@ def _epsilon(loss: PrivacyLoss, direction: str, delta: np.ndarray, known: np.nda
     if wide.any():
         some = part.take(np.flatnonzero(wide))
         answer[:, wide] = closed.epsilon(some, direction, wanted[wide])
+    if discretized.possible(part):
+        below = known[todo]
+        wide = np.flatnonzero((answer[2] > below) & (answer[2] - answer[0] > _WIDE * answer[2]))
+        if wide.size:
+            some = part.take(wide)
+            answer[:, wide] = discretized.epsilon(some, direction, wanted[wide], answer[:, wide])
     result[:, todo] = answer
     return result
 

@@ -6,12 +6,25 @@ speaks of L given that it is finite. Parameters are arrays: a leak stands for a 
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 BOTH = ("both",)
 REMOVE_ADD = ("remove", "add")
+
+
+class Tails(NamedTuple):
+    """P and Q of the losses above l, and of those at or below it, where l is right to `slip`.
+
+    Their relative error is at most (4 - 2 log(tail)) units of rounding.
+    """
+
+    p_above: np.ndarray
+    p_below: np.ndarray
+    q_above: np.ndarray
+    q_below: np.ndarray
+    slip: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,11 +35,13 @@ class Leak:
         directions: ("both",) if (P, Q) and (Q, P) leak alike, else ("remove", "add").
         is_pair: False if only a bound on the cumulant is known, for real t.
         max_nodes: Nodes of one line that are evaluated in about a second.
+        has_tails: Whether `tails` is known.
     """
 
     directions = BOTH
     is_pair = True
     max_nodes = 1 << 20  # nodes of one line that are evaluated in about a second
+    has_tails = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -61,6 +76,10 @@ class Leak:
     def log_delta_once(self, epsilon: np.ndarray, direction: str) -> np.ndarray | None:
         """Log delta of one release in closed form, good to 1e-12; None if there is none."""
         return None
+
+    def tails(self, loss: np.ndarray, direction: str) -> Tails:
+        """The tails of the loss under P and Q, on the grid's shape broadcast with `loss`."""
+        raise NotImplementedError
 
     def log_decay(self, c: np.ndarray, y: np.ndarray, direction: str) -> np.ndarray:
         """A bound on log |M(c + iz) / M(c)| for every |z| >= y, M the moment generating function.

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
-from dpjax.accounting.leaks import Leak
+from dpjax.accounting.leaks import Leak, Tails
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,6 +17,8 @@ class Gaussian(Leak):
     """
 
     noise_multiplier: np.ndarray
+
+    has_tails = True
 
     @property
     def mu_squared(self) -> np.ndarray:
@@ -37,6 +40,13 @@ class Gaussian(Leak):
     def infinite_mass(self, direction: str) -> np.ndarray:
         """1 without noise: the two outputs never meet."""
         return np.where(np.isfinite(self.mu_squared), 0.0, 1.0)
+
+    def tails(self, loss: np.ndarray, direction: str) -> Tails:
+        """Normal, of mean mu^2/2 under P and -mu^2/2 under Q."""
+        square = self.mu_squared
+        x, y = (loss - square / 2) / np.sqrt(square), (loss + square / 2) / np.sqrt(square)
+        slip = 4 * np.finfo(float).eps * (np.abs(loss) + square)
+        return Tails(special.ndtr(-x), special.ndtr(x), special.ndtr(-y), special.ndtr(y), slip)
 
     def log_decay(self, c: np.ndarray, y: np.ndarray, direction: str) -> np.ndarray:
         """Exactly -mu^2 y^2 / 2."""

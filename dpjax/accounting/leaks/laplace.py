@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpjax.accounting.leaks import Leak
+from dpjax.accounting.leaks import Leak, Tails
 from dpjax.accounting.leaks._series import expm1_less, log1p
 
 
@@ -18,6 +18,8 @@ class Laplace(Leak):
     """
 
     noise_multiplier: np.ndarray
+
+    has_tails = True
 
     @property
     def pure_epsilon(self) -> np.ndarray:
@@ -46,6 +48,16 @@ class Laplace(Leak):
         """Log delta of one release, 1 - exp((epsilon - e0) / 2)."""
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(-np.expm1((epsilon - self.pure_epsilon) / 2), 0))
+
+    def tails(self, loss: np.ndarray, direction: str) -> Tails:
+        """Under P half of exp((l - e0) / 2) is below, under Q half of exp((-l - e0) / 2) above."""
+        e0 = self.pure_epsilon
+        p_below = np.exp((np.minimum(loss, e0) - e0) / 2) / 2
+        p_below = np.where(loss >= e0, 1, np.where(loss < -e0, 0, p_below))
+        q_above = np.exp((-np.maximum(loss, -e0) - e0) / 2) / 2
+        q_above = np.where(loss >= e0, 0, np.where(loss < -e0, 1, q_above))
+        slip = 4 * np.finfo(float).eps * (np.abs(loss) + e0)
+        return Tails(1 - p_below, p_below, q_above, 1 - q_above, slip)
 
     def supremum(self, direction: str) -> np.ndarray:
         """e0."""

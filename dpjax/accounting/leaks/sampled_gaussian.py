@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special
 
 from dpjax.accounting import gaussian
-from dpjax.accounting.leaks import REMOVE_ADD, Leak
+from dpjax.accounting.leaks import REMOVE_ADD, Leak, Tails
 from dpjax.accounting.leaks._decay import log_decay_of_floor
 from dpjax.accounting.leaks._series import log1p
 
@@ -40,6 +40,7 @@ class PoissonGaussian(Leak):
 
     directions = REMOVE_ADD
     max_nodes = 1 << 11
+    has_tails = True
 
     def cumulant(self, t: np.ndarray, direction: str) -> np.ndarray:
         """Log of the trapezoidal sum."""
@@ -84,6 +85,25 @@ class PoissonGaussian(Leak):
                 inner, scale = -np.log(rest), q * rest * np.exp(np.minimum(epsilon, 700))
             inside = gaussian.log_delta(np.where(np.isfinite(inner), inner, np.inf), mu=1 / s)
             return np.where(scale > 0, np.log(scale) + inside, -np.inf)
+
+    @np.errstate(all="ignore")
+    def tails(self, loss: np.ndarray, direction: str) -> Tails:
+        """Those of x on both sides of the abscissa whose loss it is."""
+        q, s = np.broadcast_arrays(self.sampling_probability, self.noise_multiplier)
+        level = loss if direction == "remove" else -loss
+        rest = np.maximum(np.expm1(np.minimum(level, 1)) / q + 1, 0)
+        far = level - np.log(q) + np.log1p(-(1 - q) * np.exp(-np.maximum(level, 1)))
+        z = np.where(level < 1, np.log(rest), far)
+        x = s * z + 0.5 / s  # in units of the noise
+        share = np.exp(np.minimum(np.log(q) + z - level, 0))  # the slope of the loss in z
+        slip = 8 * np.finfo(float).eps * (np.abs(level) + share * (1 + np.abs(z) + 1 / s**2))
+        slip = np.where(share > 0, slip, 0)
+        low, high = special.ndtr(x), special.ndtr(-x)
+        mixed_low = (1 - q) * low + q * special.ndtr(x - 1 / s)
+        mixed_high = (1 - q) * high + q * special.ndtr(1 / s - x)
+        if direction == "remove":
+            return Tails(mixed_high, mixed_low, high, low, slip)
+        return Tails(low, high, mixed_low, mixed_high, slip)
 
     def supremum(self, direction: str) -> np.ndarray:
         """Infinity for remove, -log(1 - q) for add."""
