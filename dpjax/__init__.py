@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dpjax.mechanisms.staircase import staircase as staircase
     from dpjax.mechanisms.vector import l2_laplace as l2_laplace
     from dpjax.mechanisms.vector import linf_laplace as linf_laplace
+    from dpjax.simulate import per_trial as per_trial
     from dpjax.simulate import simulate as simulate
     from dpjax.sweep import sweep as sweep
 
@@ -55,6 +56,7 @@ _HOME = {  # public name -> the module that defines it; a module itself has no s
     "laplace": "dpjax.mechanisms.additive:laplace",
     "linf_laplace": "dpjax.mechanisms.vector:linf_laplace",
     "optimized_unary": "dpjax.mechanisms.local:optimized_unary",
+    "per_trial": "dpjax.simulate:per_trial",
     "permute_and_flip": "dpjax.mechanisms.selection:permute_and_flip",
     "postprocess": "dpjax.postprocess",
     "queries": "dpjax.queries",
@@ -85,6 +87,7 @@ __all__ = [
     "laplace",
     "linf_laplace",
     "optimized_unary",
+    "per_trial",
     "permute_and_flip",
     "postprocess",
     "queries",

@@ -40,8 +40,13 @@ class ErrorCurve:
     shape: tuple[int, ...] = ()
 
     def __call__(self, k: ArrayLike) -> np.ndarray:
-        """The errors at k."""
-        return np.asarray(self.error(np.asarray(k)))
+        """The errors at k, which is above 0.
+
+        Raises:
+            ValueError: a k that is not, or that is not whole where the curve takes whole k only.
+        """
+        checked = _validate.positive(k=k) if self.takes_real else _validate.count(k=k)
+        return np.asarray(self.error(checked))
 
 
 def laplace_basic(

@@ -104,7 +104,7 @@ def jobs(key: Array, points: Sequence[Point], num_trials: int, name: str) -> lis
             raise ValueError(
                 f"mechanism = {mechanism_name(job.numbers[1])} at {job.point.name}: expected"
                 " independent noise, got the same for every trial of a block or NaN;"
-                " per_trial(mechanism) gives each trial a key"
+                " dpjax.per_trial(mechanism) gives each trial a key"
             )
     return made
 

@@ -72,9 +72,9 @@ def simulate(
 
     Raises:
         TypeError: `key` is no typed key.
-        ValueError: a key that is not threefry2x32; `num_trials` or `edges` out of range; a
-            mechanism that loses the axis of trials, or adds the same noise to every trial of a
-            block (inside traced code: statistics are NaN).
+        ValueError: a key that is not threefry2x32; `num_trials`, `edges` or a bound `scale` out of
+            range; a mechanism that loses the axis of trials, or adds the same noise to every trial
+            of a block (inside traced code: statistics are NaN).
 
     >>> import functools, jax, dpjax
     >>> mechanism = functools.partial(dpjax.laplace, scale=10.0)
@@ -93,7 +93,7 @@ def simulate(
     if not isinstance(found, Tracer) and np.isnan(found).any():
         raise ValueError(
             f"mechanism = {_name(mechanism)}: expected independent noise, got the same for every"
-            " trial of a block or NaN; per_trial(mechanism) gives each trial a key"
+            " trial of a block or NaN; dpjax.per_trial(mechanism) gives each trial a key"
         )
     if unit is not None:
         found = jnp.where(jnp.isnan(found), found, jnp.asarray(unit, found.dtype))
@@ -214,7 +214,7 @@ def _block(
     if x.shape[:1] != (trials,):
         raise ValueError(
             f"measure(mechanism(key, value), value) = {list(x.shape)}: expected {trials} trials in"
-            " front; per_trial(mechanism) lets a mechanism of a single value answer many"
+            " front; dpjax.per_trial(mechanism) lets a mechanism of a single value answer many"
         )
     return x.astype(x.dtype if x.dtype == np.float64 else np.float32)
 
@@ -233,7 +233,12 @@ def as_seed(key: Array) -> Array:
 
 def as_value(value: ArrayLike) -> Array:
     """An array as it is, a Python number as the default float."""
-    return jnp.asarray(value, dtype=float if isinstance(value, (bool, int, float)) else None)
+    array = jnp.asarray(value, dtype=float if isinstance(value, (bool, int, float)) else None)
+    if array.size == 0:
+        raise ValueError(
+            f"value = array of shape {list(array.shape)}: expected at least one number"
+        )
+    return array
 
 
 def as_edges(edges: ArrayLike | Sequence[float] | None) -> Array | None:
@@ -244,7 +249,7 @@ def as_edges(edges: ArrayLike | Sequence[float] | None) -> Array | None:
         return jnp.asarray(edges)
     checked = _validate.finite(edges=edges).astype(jax.dtypes.canonicalize_dtype(float))
     if checked.ndim != 1 or checked.size < 2 or (np.diff(checked) <= 0).any():
-        raise ValueError(f"edges = {list(checked.shape)}: expected two or more, increasing, 1-D")
+        raise ValueError(f"edges = {checked.tolist()}: expected two or more numbers, increasing")
     return jnp.asarray(checked)
 
 
@@ -254,6 +259,9 @@ def as_pytree(mechanism: Callable[..., Any]) -> Partial:
         return mechanism
     if not isinstance(mechanism, functools.partial):
         return Partial(mechanism)
+    scale = mechanism.keywords.get("scale")
+    if _is_leaf(scale) and not isinstance(scale, Tracer):
+        _validate.non_negative(scale=scale)  # here, for inside traced code nothing is checked
     static = {k: v for k, v in mechanism.keywords.items() if not _is_leaf(v)}
     traced = {k: v for k, v in mechanism.keywords.items() if _is_leaf(v)}
     function = _Bound(mechanism.func, tuple(sorted(static.items()))) if static else mechanism.func

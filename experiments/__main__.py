@@ -74,10 +74,13 @@ def _draw(name: str, folder: Path, run: dict | None) -> str:
     experiment = importlib.import_module(f"experiments.{name}")
     path = folder / f"{name}.csv"
     data = table.read(path, experiment.COLUMNS)
-    drawn = style.files(experiment.draw(data), name)
+    try:
+        drawn, text = style.files(experiment.draw(data), name), experiment.report(data)
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"{path}: expected a whole table, as a run writes it ({error})") from error
     hashed = {path.name: path.read_bytes(), **drawn}
     _write(folder, {**drawn, manifest.FILE: manifest.record(folder, name, hashed, run).encode()})
-    return experiment.report(data)
+    return text
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:
@@ -128,7 +131,10 @@ def _parser() -> argparse.ArgumentParser:
         help="0 to 2^32 - 1 (default 42)",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FOLDER", help="default: figures; throughput: benchmarks"
+        "--out",
+        type=_named_folder,
+        metavar="FOLDER",
+        help="default: figures; throughput: benchmarks",
     )
     parser.add_argument(
         "--redraw", action="store_true", help="draw from the tables in the folder, simulate nothing"
@@ -151,6 +157,13 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
         return value
 
     return read
+
+
+def _named_folder(text: str) -> Path:
+    """A folder that is named; an empty name would be the current one."""
+    if not text:
+        raise argparse.ArgumentTypeError("got '', expected a folder")
+    return Path(text)
 
 
 def _from_float(text: str) -> int | None:

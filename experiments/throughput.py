@@ -79,6 +79,8 @@ def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
         seed: not used; a benchmark's numbers are its times.
         progress: called after each part.
     """
+    if trials < 10**6:
+        raise ValueError(f"--trials = {trials}: expected at least 1,000,000 for a benchmark")
     rows: list[dict[str, Cell]] = []
     sizes = [10**power for power in range(6, 13) if 10**power <= trials]
     steps = len(MECHANISMS) * 2 + 1

@@ -145,3 +145,8 @@ def test_bad_targets_are_named(epsilon, delta, message):
     if "with" not in message:
         with pytest.raises(ValueError, match="expected"):
             calibrate.max_count(loss.gaussian(1.0), epsilon, delta, accountant=rdp.epsilon)
+
+
+def test_a_target_beyond_the_least_noise_tried_still_gets_some():
+    noise = calibrate.noise_multiplier(loss.laplace, 1e40, 1e-5, accountant=basic.epsilon)
+    assert 0 < basic.epsilon(loss.laplace(noise), 1e-5) <= 1e40

@@ -175,3 +175,9 @@ def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match="expected") as error:
         call()
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("k", [-1, 0, float("nan")])
+def test_a_curve_refuses_k_out_of_range(k):
+    with pytest.raises(ValueError, match=r"k = .*: expected a finite number above 0"):
+        curves.laplace_basic(1.0)(k)

@@ -207,3 +207,10 @@ def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match="expected") as error:
         call()
     assert str(error.value).startswith(message)
+
+
+def test_the_largest_arguments_give_numbers():
+    mu = np.array([1e12, 1e24, 1e100])
+    np.testing.assert_allclose(gaussian.epsilon(1e-5, mu=mu), mu * (mu / 2 + 4.2649), rtol=1e-9)
+    assert gaussian.delta(1e155, mu=1.0) == 0
+    assert gaussian.delta(1e300, mu=1.0) == 0

@@ -87,3 +87,9 @@ def test_laplace_cumulant_is_the_integral_over_its_pair(scale, t):
         error = abs(got - expected - 2j * mpmath.pi * turns)
         size = float(abs(expected))
         assert error <= 1e-15 * (1 + abs(t) * float(e0)) * min(1, 10 * size) + 1e-300
+
+
+def test_python_sum_adds_losses():
+    total = sum([loss.gaussian(2.0), loss.laplace(3.0)])
+    assert isinstance(total, loss.PrivacyLoss)
+    assert len(total.terms) == 2

@@ -294,7 +294,7 @@ def test_bad_edges_are_named(edges: list) -> None:
 
 
 def test_a_mechanism_that_loses_the_trials_is_named() -> None:
-    with pytest.raises(ValueError, match="expected 65536 trials in front; per_trial"):
+    with pytest.raises(ValueError, match="expected 65536 trials in front; dpjax.per_trial"):
         simulate(
             jax.random.key(0),
             lambda key, value: jax.random.laplace(key, (3,)),
@@ -309,3 +309,14 @@ def test_a_spent_key_is_reported() -> None:
     simulate(key, partial(laplace, scale=1.0), 0.0, 10)
     with pytest.raises(jax.errors.KeyReuseError):
         jax.random.normal(key)
+
+
+@pytest.mark.parametrize("scale", [-1.0, np.nan, np.inf])
+def test_a_bound_scale_out_of_range_is_named(scale: float) -> None:
+    with pytest.raises(ValueError, match=r"scale = .*: expected a finite number of at least 0"):
+        simulate(jax.random.key(0), partial(laplace, scale=scale), 0.0, 1000)
+
+
+def test_an_empty_value_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"value = array of shape \[0\]: expected at least one"):
+        simulate(jax.random.key(0), partial(laplace, scale=1.0), np.zeros(0, np.float32), 1000)

@@ -68,8 +68,9 @@ def noise_multiplier(
         if not np.any(is_over):
             break
         noise = np.where(is_over, noise * (1 + ulps * np.finfo(float).eps), noise)
-    needless = low >= _MAX_LOG_NOISE
-    return np.where(needless, 0.0, noise)
+    if np.any(low >= _MAX_LOG_NOISE):  # private with next to no noise, and perhaps with none
+        noise = np.where(accountant(family(0 * noise), delta) <= epsilon, 0.0, noise)
+    return np.asarray(noise)
 
 
 def max_count(

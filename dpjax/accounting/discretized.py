@@ -424,7 +424,10 @@ def _power(laws: list[_Law], plan: _Plan, size: int) -> _Composed:
         weights * masses,
         weights * (error + 4 * _UNIT * (1 + np.abs(c * (points - origin))) * np.abs(masses)),
         np.exp(origin - points),
-        np.append(72 * _UNIT * np.cumsum(weights[::-1] * np.abs(masses)[::-1])[::-1], 0.0),
+        np.append(
+            (72 + masses.size / 2) * _UNIT * np.cumsum(weights[::-1] * np.abs(masses)[::-1])[::-1],
+            0.0,
+        ),
         origin,
         c,
         log_scale - c * origin,

@@ -215,7 +215,7 @@ def _log_delta(epsilon: np.ndarray, mu: np.ndarray) -> np.ndarray:
         xl, yl = x[low], (middle + half)[low]
         rest = np.exp(-0.5 * xl**2 - _LOG_SQRT_2PI) * _mills(yl)
         result[low] = np.log1p(-(special.ndtr(xl) + rest))
-    result[(mu == 0) | (np.isinf(middle) & np.isfinite(mu))] = -np.inf
+    result[(mu == 0) | (np.isfinite(mu) & (x > 1e150))] = -np.inf  # x^2 overflows
     result[np.isinf(mu)] = 0.0
     return result
 
@@ -245,6 +245,7 @@ def _solve_epsilon(target: np.ndarray, mu: np.ndarray) -> np.ndarray:
         value, density, rounding = _newton_terms(epsilon, mu)
         slope = density * _mills(epsilon / mu + mu / 2)
         step = np.maximum(target - rounding - value, 0) / slope
+        step = np.where(mu > 1e10, 0, step)  # the start is within 1/mu of the root, relatively
         epsilon = np.maximum(epsilon - step, 0)
         if np.all(step <= 1e-15 * epsilon):
             break

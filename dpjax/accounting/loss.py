@@ -75,6 +75,10 @@ class PrivacyLoss:
         _ = both.shape  # grids that do not broadcast are an error here and not later
         return both
 
+    def __radd__(self, other: Any) -> "PrivacyLoss":
+        """The loss itself, added to the 0 that Python's `sum` starts from."""
+        return self if other == 0 else NotImplemented
+
     def sum(self, axis: int | tuple[int, ...] | None = None) -> "PrivacyLoss":
         """The composition of all losses along axes of the grid, however many and different.
 
