@@ -60,7 +60,8 @@ def sweep(
         num_trials: of each point, at least 1, fewer than 2^31 blocks.
         name: part of each point's key: another name, other random numbers.
         checkpoint: a file that says how far the run is. If it is there, this run goes on from it;
-            it may have more trials than the one before, not fewer. Each of several processes has its own, such as PATH.0-of-2.
+            it may have more trials than the one before, not fewer. Each of several processes has
+            its own, such as PATH.0-of-2.
         interval: seconds from one checkpoint to the next, the most that a crash can lose beside
             the chunk at work (2^24 numbers).
         progress: called as `progress(done, total)` with trials of this process; for one see

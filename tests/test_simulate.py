@@ -294,7 +294,7 @@ def test_bad_edges_are_named(edges: list) -> None:
 
 
 def test_a_mechanism_that_loses_the_trials_is_named() -> None:
-    with pytest.raises(ValueError, match="expected 65536 trials in front; dpjax.per_trial"):
+    with pytest.raises(ValueError, match=r"expected 65536 trials in front; dpjax\.per_trial"):
         simulate(
             jax.random.key(0),
             lambda key, value: jax.random.laplace(key, (3,)),

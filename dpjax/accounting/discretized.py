@@ -237,7 +237,7 @@ def _evaluate(pair: tuple[_Composed, _Composed], epsilon: float, known: np.ndarr
 def _between(pair: tuple[_Composed, _Composed], epsilon: float) -> float:
     """Spreading adds step^2 / 6 to the variance and gathering takes step^2 / 12: 1 to 2 cancels."""
     ends = np.array([law.delta(epsilon, 0) for law in pair])
-    return float(special.logsumexp(ends, b=[2 / 3, 1 / 3]))
+    return float(np.logaddexp(ends[0] + np.log(2 / 3), ends[1] + np.log(1 / 3)))
 
 
 def _plan(
@@ -325,15 +325,19 @@ def _cells(leak: Leak, direction: str, edges: np.ndarray) -> _Cells:
 
     A difference of tails errs by their own errors: it is taken on the side where they are smaller.
     """
-    tails = leak.tails(edges, direction)
-    masses = []
-    for above, below in ((tails.p_above, tails.p_below), (tails.q_above, tails.q_below)):
+
+    def between(above: np.ndarray, below: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         low, high = above[:-1] < 0.5, above[:-1]
         mass = np.where(low, high - above[1:], below[1:] - below[:-1])
         tail = np.where(low, high, below[1:])
         error = _UNIT * (8 - 4 * np.log(np.maximum(tail, 1e-300))) * tail + 1e-300
-        masses += [np.maximum(mass, 0), error]
-    return _Cells(*masses, float(np.max(tails.slip[np.isfinite(tails.slip)], initial=0)))
+        return np.maximum(mass, 0), error
+
+    tails = leak.tails(edges, direction)
+    p, p_error = between(tails.p_above, tails.p_below)
+    q, q_error = between(tails.q_above, tails.q_below)
+    slip = float(np.max(tails.slip[np.isfinite(tails.slip)], initial=0))
+    return _Cells(p, p_error, q, q_error, slip)
 
 
 def _spread(leak: Leak, direction: str, start: float, step: float, size: int, c: float) -> _Law:
@@ -357,15 +361,20 @@ def _gathered(leak: Leak, direction: str, start: float, step: float, size: int, 
     """From below: cells around the points, each gathered at its mean of exp(-l) and moved left."""
     points = start + step * np.arange(size)
     edges = np.concatenate([points - step / 2, [np.inf]])
-    for _ in range(3):
+
+    def gather() -> tuple[np.ndarray, np.ndarray, float]:
+        """Masses, how far right of its point each has its mean, and the losses' rounding."""
         p, p_error, q, q_error, slip = _cells(leak, direction, edges)
         p = np.maximum(p - p_error, 0)
         past = -np.log((q + q_error) / p) - points - 4 * _UNIT * np.abs(points)
-        past = np.where(np.isnan(past), -step, past)  # how far right of its point
-        if _ < 2:
-            shift = np.clip(past, -0.4 * step, 0.4 * step)
-            moved = edges[1:-1] - (shift[1:] + shift[:-1]) / 2
-            edges[1:-1] = np.clip(moved, points[1:] - 0.9 * step, points[1:] - 0.1 * step)
+        return p, np.where(np.isnan(past), -step, past), slip
+
+    p, past, slip = gather()
+    for _ in range(2):  # edges that bring the means near the points
+        shift = np.clip(past, -0.4 * step, 0.4 * step)
+        moved = edges[1:-1] - (shift[1:] + shift[:-1]) / 2
+        edges[1:-1] = np.clip(moved, points[1:] - 0.9 * step, points[1:] - 0.1 * step)
+        p, past, slip = gather()
     # moved left by s, or by s + step those that are not even s left of their point
     order = np.argsort(past)
     left, weight = past[order], (p * np.exp(c * (points - points[-1])))[order]
@@ -392,7 +401,7 @@ def _power(laws: list[_Law], plan: _Plan, size: int) -> _Composed:
     for law, count in zip(laws, counts, strict=True):
         points = law.start + step * np.arange(law.masses.size)
         logs = np.log(law.masses) + c * points
-        peak = float(special.logsumexp(logs))
+        peak = float(np.asarray(special.logsumexp(logs)))
         tilted = np.exp(logs - peak)
         log_scale += count * peak
         largest = float(np.max(np.abs(points)))
@@ -406,7 +415,8 @@ def _power(laws: list[_Law], plan: _Plan, size: int) -> _Composed:
         log_loss += count * np.log1p(16 * _UNIT + own / modulus)
         slip += count * (law.slip + 4 * _UNIT * largest)
         for i, place in enumerate((-plan.places[0], plan.places[1])):
-            chernoff[i] += count * special.logsumexp(logs - peak + place * points)
+            log_moment = np.asarray(special.logsumexp(logs - peak + place * points))
+            chernoff[i] += count * float(log_moment)
     bound = np.exp(log_bound)
     twice = np.full(size // 2 + 1, 2.0)
     twice[[0, -1]] = 1
@@ -415,7 +425,7 @@ def _power(laws: list[_Law], plan: _Plan, size: int) -> _Composed:
     masses = np.roll(np.fft.irfft(product, size), -int(first % size))
     points = start + step * (first + np.arange(size))
     outside = chernoff + np.array([plan.places[0] * points[0], -plan.places[1] * points[-1]])
-    outside = float(special.logsumexp(np.minimum(outside, 0)))
+    outside = float(np.logaddexp(*np.minimum(outside, 0)))
     log_payoff = c * np.log(c / (1 + c)) - np.log1p(c)  # sup of exp(-c l) (1 - exp(-l))
     weights = np.exp(-c * (points - origin)) * (1 + 16 * _UNIT)
     lost = float(sum(n * law.lost for n, law in zip(counts, laws, strict=True)))

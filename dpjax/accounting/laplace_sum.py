@@ -92,7 +92,7 @@ def _log_sum(pure_epsilon: float, count: int, epsilon: float, last: int, last_up
             inside = (up >= 0) & (up <= count - j) & (offset + np.arange(j) > 0)
             log_mean = density.log_mean_sinh(pure_epsilon, j)
             logs.append((log_weight + log_mean)[inside] + _log_ways(count, up[inside], j))
-    return float(special.logsumexp(np.concatenate(logs)))
+    return float(np.asarray(special.logsumexp(np.concatenate(logs))))
 
 
 class _Density:
