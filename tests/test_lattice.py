@@ -72,8 +72,49 @@ def test_different_leaks_on_one_lattice():
 
 def test_steps_of_no_common_multiple_are_not_taken_for_a_lattice():
     both = exact._flat(loss.pure([0.1, 0.1, 0.1]) + loss.pure([0.3, np.pi / 30, 0.15]), (3,))
-    assert lattice.applies(both, "both").tolist() == [True, False, True]
-    assert_allclose(lattice.common_lattice(both, "both").step[[0, 2]], [0.2, 0.1], rtol=1e-15)
+    steps = lattice.common_lattice(both, "both").step
+    assert np.isnan(steps).tolist() == [False, True, False]
+    assert_allclose(steps[[0, 2]], [0.2, 0.1], rtol=1e-15)
+    mixed = exact._flat(loss.pure(0.1) + loss.discrete_laplace(np.pi, 1), (1,))
+    assert not lattice.applies(mixed, "both").any()
+
+
+@pytest.mark.parametrize("target", [0.1, 1e-3, 1e-12])
+def test_different_guarantees_are_bracketed_by_rounding(target):
+    epsilons = np.array([0.1, 0.07 * np.pi, 0.3, 0.15 * np.e])
+    law = laws.response(epsilons[0], 2)
+    for e in epsilons[1:]:
+        law = laws.merged([(a + b, p * q) for a, p in law for b, q in laws.response(e, 2)])
+    flat = exact._flat(loss.pure(epsilons).sum(), (1,))
+    lower, _, upper = lattice.epsilon(flat, "both", np.log([target]), np.zeros(1))[:, 0]
+    assert laws.delta(law, lower) >= target >= laws.delta(law, upper)
+    assert upper - lower <= 1e-3 * upper
+    for epsilon in (0.2, 0.9):
+        lower, _, upper = lattice.log_delta(flat, "both", np.array([epsilon]))[:, 0]
+        assert lower <= laws.mp.log(laws.delta(law, epsilon)) <= upper
+        assert upper - lower <= 2e-2
+
+
+def test_ten_thousand_different_guarantees_are_bracketed():
+    rng = np.random.default_rng(5)
+    queries = loss.pure(rng.uniform(0.005, 0.02, 10_000)).sum()
+    bracket = exact.epsilon_bracket(queries, 1e-6)
+    assert bracket.upper - bracket.lower <= 0.05 * bracket.upper
+    # of the same sum of squares, all alike: the sum is near a Gaussian that knows no more
+    alike = exact.epsilon(
+        10_000 * loss.pure(np.sqrt((0.005**2 + 0.005 * 0.02 + 0.02**2) / 3)), 1e-6
+    )
+    assert bracket.lower <= alike <= bracket.upper
+
+
+def test_a_sum_along_an_axis_is_the_sum():
+    queries = np.array([[3], [500]]) * loss.pure([0.1, 0.2, 0.3])
+    one, two, three = (np.array([3, 500]) * loss.pure(e) for e in (0.1, 0.2, 0.3))
+    answers = (
+        exact.epsilon_bracket(queries.sum(-1), 1e-5),
+        exact.epsilon_bracket(one + two + three, 1e-5),
+    )
+    assert_allclose(answers[0], answers[1], rtol=1e-12)
 
 
 def test_other_lines_and_finer_ones_move_nothing_beyond_the_bracket(monkeypatch):

@@ -55,6 +55,29 @@ def test_decay_is_a_falling_bound_over_the_period(leak):
             assert bound[-1] < -1e-9 or c == 30
 
 
+@pytest.mark.parametrize("k", [2, 5])
+def test_tails_are_those_of_the_law(k):
+    law = laws.response(0.7, k)
+    leak = Response(np.array(0.7), np.array(float(k)), np.array(0.0))
+    points = np.array([-1.0, -0.71, -0.69, -0.1, 0.1, 0.69, 0.71, 1.0])
+    tails = leak.tails(points, "both")
+    for i, point in enumerate(points):
+        above, below = (
+            [(x, p) for x, p in law if (x > point) == side and p > 0] for side in (True, False)
+        )
+        expected = [sum(p for _, p in part) for part in (above, below)]
+        expected += [sum(p * laws.mp.exp(-x) for x, p in part) for part in (above, below)]
+        assert_allclose([float(t[i]) for t in tails[:4]], [float(e) for e in expected], rtol=1e-14)
+
+
+def test_queries_of_every_kind_together():
+    alone = loss.pure(np.pi / 10) + loss.laplace(2.0) + loss.k_ary_response(2.0, 4)
+    bracket = exact.epsilon_bracket(alone, [0.1, 1e-5])
+    known = loss.pure(np.pi / 10) + loss.pure(0.5) + loss.pure(0.5)
+    assert np.all(bracket.upper - bracket.lower <= 1e-5 * bracket.upper)
+    assert np.all(bracket.upper <= exact.epsilon(known, [0.1, 1e-5]))
+
+
 @settings(max_examples=20)
 @given(epsilon=st.floats(1e-3, 5), k=st.integers(1, 60), share=st.floats(0.01, 0.99))
 def test_optimal_composition_is_the_binomial_sum(epsilon, k, share):

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpjax.accounting.leaks._lattice import LatticeLeak
+from dpjax.accounting.leaks.summed import releases
 from dpjax.accounting.loss import PrivacyLoss
 
 _UNIT = np.finfo(float).eps
@@ -235,13 +236,20 @@ def _log_tail(
     """Log of a bound on the integrand from y to the period's end, over exp(K(c) - (x + h) c)."""
     step = lattice.step[:, None]
     total = _log_kernel_bound(c, y, step)
-    for leak, count in loss.terms:
-        assert isinstance(leak, LatticeLeak)
-        whole = np.abs(leak.step(direction)[..., None] - step) <= 16 * _UNIT * step
-        decay = leak.log_decay_in_period(c, y, direction)
-        times = count[..., None] + np.zeros(step.shape)
-        total = total + np.where(whole & (times > 0), times * decay, 0)
+    for leak, count in lattice_releases(loss):
+        whole = np.abs(leak.step(direction) - step) <= 16 * _UNIT * step
+        decay = leak.log_decay_in_period(c[:, None], y[:, None], direction)
+        times = np.where(whole, count, 0)[..., None]
+        total = total + np.where(times > 0, times * decay, 0).sum(-2)
     return total
+
+
+def lattice_releases(loss: PrivacyLoss) -> Iterator[tuple[LatticeLeak, np.ndarray]]:
+    """The leaks and counts of a flat loss, with one more axis for the releases of a sum."""
+    for total, counts in loss.terms:
+        leak, count = releases(total, counts)
+        assert isinstance(leak, LatticeLeak)
+        yield leak, count
 
 
 def _log_kernel_bound(c: np.ndarray, y: np.ndarray, step: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpjax.accounting.leaks import REMOVE_ADD
+from dpjax.accounting.leaks import REMOVE_ADD, Tails
 from dpjax.accounting.leaks._lattice import LatticeLeak, half_log_rest
 from dpjax.accounting.leaks._series import expm1_less, log1p
 
@@ -23,6 +23,8 @@ class Response(LatticeLeak):
     epsilon: np.ndarray
     num_categories: np.ndarray
     delta: np.ndarray
+
+    has_tails = True
 
     def cumulant(self, t: np.ndarray, direction: str) -> np.ndarray:
         """Log of 1 + 4 w sinh(t epsilon / 2) sinh((t + 1) epsilon / 2), see below."""
@@ -59,6 +61,21 @@ class Response(LatticeLeak):
     def infinite_mass(self, direction: str) -> np.ndarray:
         """Delta; 1 where epsilon is infinite."""
         return np.where(np.isinf(self.epsilon), 1.0, self.delta + np.zeros(self.shape))
+
+    def tails(self, loss: np.ndarray, direction: str) -> Tails:
+        """Sums over three losses; Q of a loss is P of its negative."""
+        e, k = self.epsilon, self.num_categories
+        down = 1 / (np.exp(np.minimum(e, 700)) + k - 1)
+        up, middle = 1 / (1 + (k - 1) * np.exp(-e)), (k - 2) * down
+        above = np.where(loss < -e, 1, np.where(loss < 0, up + middle, np.where(loss < e, up, 0)))
+        below = np.where(
+            loss < -e, 0, np.where(loss < 0, down, np.where(loss < e, down + middle, 1))
+        )
+        q_above = np.where(
+            loss < -e, 1, np.where(loss < 0, down + middle, np.where(loss < e, down, 0))
+        )
+        q_below = np.where(loss < -e, 0, np.where(loss < 0, up, np.where(loss < e, up + middle, 1)))
+        return Tails(above, below, q_above, q_below, 4 * _UNIT * (np.abs(loss) + e))
 
     def step(self, direction: str) -> np.ndarray:
         """2 epsilon with two answers, epsilon with more."""
