@@ -147,3 +147,23 @@ def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match="expected") as error:
         call()
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-3])
+def test_optimal_is_below_the_other_rules_and_above_the_truth(delta):
+    queries = np.array([1, 10, 1000, 10**6]) * loss.laplace([[3.0], [30.0], [300.0]])
+    answer = basic.optimal(queries, delta)
+    assert np.all(answer <= basic.best_of(queries, delta) * (1 + 1e-12))
+    assert np.all(exact.epsilon_bracket(queries, delta).lower <= answer)
+
+
+def test_optimal_knows_only_the_guarantees():
+    mixed = 3 * loss.laplace(5.0) + 7 * loss.approximate(0.4, 1e-7)
+    guarantees = 3 * loss.pure(0.2) + 7 * loss.approximate(0.4, 1e-7)
+    np.testing.assert_allclose(
+        basic.optimal(mixed, 1e-5), exact.epsilon(guarantees, 1e-5), rtol=1e-12
+    )
+    assert basic.optimal(mixed, 1e-7) == np.inf
+    assert basic.optimal(loss.laplace([5.0, np.inf]), 0.0).tolist() == [0.2, 0.0]
+    gaussians = basic.optimal(np.array([10, 1000]) * loss.gaussian(40.0), 1e-5)
+    assert np.all(gaussians > exact.epsilon(np.array([10, 1000]) * loss.gaussian(40.0), 1e-5))
