@@ -4,6 +4,7 @@ An accountant is any function `(loss, delta) -> epsilon` whose answer is safe to
 are loaded on first use:
 
     loss        what releases leak: gaussian(m), laplace(m), ...; count * loss, loss + loss
+    bounds      losses of which only a bound is known: zcdp(rho), bounded_range(epsilon), ...
     basic       basic, advanced and optimal composition
     rdp         the Rényi curve of a loss and its conversion to (epsilon, delta)
     exact       the (epsilon, delta) of a loss with a certified bracket
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dpjax.accounting import basic as basic
+    from dpjax.accounting import bounds as bounds
     from dpjax.accounting import calibrate as calibrate
     from dpjax.accounting import exact as exact
     from dpjax.accounting import filters as filters
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "basic",
+    "bounds",
     "calibrate",
     "exact",
     "filters",
