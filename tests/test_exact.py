@@ -201,3 +201,9 @@ def test_extremes_are_answers(q, s, k):
     assert not np.any(np.isnan(bracket))
     deltas = exact.delta_bracket(composition, [1e-6, 1e4])
     assert np.all((deltas.lower >= 0) & (deltas.upper <= 1) & (deltas.lower <= deltas.upper))
+
+
+def test_an_upper_end_below_the_floats_is_not_zero():
+    tiny = exact.delta_bracket(loss.gaussian(1.0), [50.0, 1e4])
+    assert np.all(tiny.lower == 0)
+    assert np.all(tiny.upper > 0)

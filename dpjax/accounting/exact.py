@@ -113,7 +113,10 @@ def delta_bracket(loss: PrivacyLoss, epsilon: Any) -> Bracket:
         todo = np.flatnonzero((mass < 1) & (wanted < flat.supremum(direction)))
         if todo.size:
             part = flat.take(todo)
-            result[:, todo] = np.exp(log_delta(part, direction, wanted[todo]))
+            logs = log_delta(part, direction, wanted[todo])
+            result[:, todo] = np.exp(logs)
+            # an upper end too small for a float is the smallest float, and not 0
+            result[2, todo] = np.where(np.isneginf(logs[2]), 0, np.maximum(result[2, todo], 5e-324))
         best = np.maximum(best, mass + (1 - mass) * result)
     return Bracket(*(np.clip(end, 0, 1).reshape(grid) for end in best))
 
