@@ -268,7 +268,7 @@ def _draw_rates(ax: Axes, rows: Table) -> None:
         y = order.index(label) + (0.2 if laplace[i] else -0.2)
         ax.barh(y, rate, 0.38, color=COLOUR[rows["mechanism"][i]])
         ax.annotate(
-            f"{rate / 1e6:,.3g} M/s",
+            f"{rate / 1e6:,.0f} M/s" if rate >= 1e8 else f"{rate / 1e6:.2g} M/s",
             (rate, y),
             (3, 0),
             textcoords="offset points",

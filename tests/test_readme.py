@@ -1,5 +1,6 @@
 """The README's examples run and print what it says, and its commands and links exist."""
 
+import csv
 import re
 import subprocess
 import sys
@@ -37,3 +38,15 @@ def test_make_targets_exist():
 def test_links_lead_to_files():
     links = re.findall(r"\]\(([^)#:\s]+)\)", README)
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_speeds_are_those_of_the_table():
+    with (ROOT / "benchmarks" / "throughput.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for mechanism in ("laplace", "gaussian"):
+        wanted = {"part": "rate", "contestant": "dpjax_sweep", "mechanism": mechanism}
+        wanted |= {"devices": "2", "processes": "1", "points": "1"}
+        (row,) = (row for row in rows if wanted.items() <= row.items())
+        rate = float(row["trials_per_second"]) / 1e6
+        ratios = " | ".join(f"{float(row[c]):.1f}" for c in ("over_numpy", "over_blocked"))
+        assert f"| {mechanism.capitalize()} | {rate:.0f} | {ratios} |" in README
