@@ -8,6 +8,7 @@ from scipy import special
 
 from dpjax.accounting import gaussian
 from dpjax.accounting.leaks import REMOVE_ADD, Leak, Tails
+from dpjax.accounting.leaks._amplified import log_delta_of_sample
 from dpjax.accounting.leaks._decay import log_decay_of_floor
 from dpjax.accounting.leaks._series import log1p
 
@@ -75,16 +76,9 @@ class PoissonGaussian(Leak):
     def log_delta_once(self, epsilon: np.ndarray, direction: str) -> np.ndarray:
         """Log delta of one release, by amplification of the Gaussian's (Balle et al. 2018)."""
         q, s = np.broadcast_arrays(self.sampling_probability, self.noise_multiplier)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            if direction == "remove":
-                near = np.log1p(np.expm1(np.minimum(epsilon, 1)) / q)
-                far = epsilon + np.log(-np.expm1(-epsilon) / q + np.exp(-epsilon))
-                inner, scale = np.where(epsilon < 1, near, far), q
-            else:
-                rest = np.maximum(np.expm1(-epsilon) / q + 1, 0)  # (exp(-epsilon) - 1 + q) / q
-                inner, scale = -np.log(rest), q * rest * np.exp(np.minimum(epsilon, 700))
-            inside = gaussian.log_delta(np.where(np.isfinite(inner), inner, np.inf), mu=1 / s)
-            return np.where(scale > 0, np.log(scale) + inside, -np.inf)
+        with np.errstate(divide="ignore"):
+            mu = 1 / s
+        return log_delta_of_sample(epsilon, q, direction, lambda e: gaussian.log_delta(e, mu=mu))
 
     @np.errstate(all="ignore")
     def tails(self, loss: np.ndarray, direction: str) -> Tails:
