@@ -10,7 +10,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array
 
 from dpjax.grid import Point, point_hash
-from dpjax.simulate import as_edges, as_pytree, as_value, block_trials, pilot
+from dpjax.simulate import as_edges, as_pytree, as_value, block_trials, pilot, whole_blocks
 
 CHUNK = 256
 """Blocks in a chunk: 2^24 numbers, some hundredths of a second on one core."""
@@ -118,13 +118,10 @@ def _seeds(key: Array, hashes: Array) -> Array:
 def _job(seed: np.ndarray, point: Point, num_trials: int) -> Job:
     """One point ready to run, its unit still being computed."""
     value = as_value(point.value)
-    per_block = block_trials(value)
-    blocks, tail = divmod(num_trials, per_block)
-    if blocks >= 2**31:
-        raise ValueError(f"num_trials = {num_trials}: expected fewer than 2^31 blocks")
+    blocks, tail = whole_blocks(value, num_trials)
     mechanism, edges = as_pytree(point.mechanism), as_edges(point.edges)
     unit = pilot(seed, mechanism, value, measure=point.measure)
-    return Job(point, (seed, mechanism, value, unit, edges), per_block, blocks, tail)
+    return Job(point, (seed, mechanism, value, unit, edges), block_trials(value), blocks, tail)
 
 
 def mechanism_name(mechanism: Callable[..., Any]) -> str:

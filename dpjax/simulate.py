@@ -83,9 +83,7 @@ def simulate(
     True
     """
     value = as_value(value)
-    blocks, tail = divmod(_validate.positive_count(num_trials=num_trials), block_trials(value))
-    if blocks >= 2**31:
-        raise ValueError(f"num_trials = {num_trials}: expected fewer than 2^31 blocks")
+    blocks, tail = whole_blocks(value, _validate.positive_count(num_trials=num_trials))
     seed, mechanism, edges = as_seed(key), as_pytree(mechanism), as_edges(edges)
     if unit is not None and not isinstance(unit, Tracer):
         _validate.positive(unit=unit)
@@ -222,6 +220,14 @@ def _block(
 def block_trials(value: Array) -> int:
     """Trials in a block of this value: a power of two, by the size of the value alone."""
     return max(_LEAST_TRIALS, BLOCK >> max(value.size - 1, 0).bit_length())
+
+
+def whole_blocks(value: Array, num_trials: int) -> tuple[int, int]:
+    """How many whole blocks so many trials are, and the trials left over."""
+    blocks, tail = divmod(num_trials, block_trials(value))
+    if blocks >= 2**31:
+        raise ValueError(f"num_trials = {num_trials}: expected fewer than 2^31 blocks")
+    return blocks, tail
 
 
 def as_seed(key: Array) -> Array:
