@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from dpjax import sensitivity as sensitivity
     from dpjax import theory as theory
     from dpjax.crossover import crossover as crossover
-    from dpjax.grid import Point as Point
-    from dpjax.grid import grid as grid
     from dpjax.mechanisms.additive import gaussian as gaussian
     from dpjax.mechanisms.additive import laplace as laplace
     from dpjax.mechanisms.bounded import bounded_laplace as bounded_laplace
@@ -39,9 +37,11 @@ if TYPE_CHECKING:
     from dpjax.simulate import per_trial as per_trial
     from dpjax.simulate import simulate as simulate
     from dpjax.sweep import sweep as sweep
+    from dpjax.sweep.grid import Point as Point
+    from dpjax.sweep.grid import grid as grid
 
 _HOME = {  # public name -> the module that defines it; a module itself has no second part
-    "Point": "dpjax.grid:Point",
+    "Point": "dpjax.sweep.grid:Point",
     "above_threshold": "dpjax.mechanisms.sparse_vector:above_threshold",
     "accounting": "dpjax.accounting",
     "bounded_laplace": "dpjax.mechanisms.bounded:bounded_laplace",
@@ -50,7 +50,7 @@ _HOME = {  # public name -> the module that defines it; a module itself has no s
     "discrete_laplace": "dpjax.mechanisms.discrete:discrete_laplace",
     "exponential_mechanism": "dpjax.mechanisms.selection:exponential_mechanism",
     "gaussian": "dpjax.mechanisms.additive:gaussian",
-    "grid": "dpjax.grid:grid",
+    "grid": "dpjax.sweep.grid:grid",
     "k_ary_response": "dpjax.mechanisms.local:k_ary_response",
     "l2_laplace": "dpjax.mechanisms.vector:l2_laplace",
     "laplace": "dpjax.mechanisms.additive:laplace",

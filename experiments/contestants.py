@@ -150,8 +150,8 @@ def words(entry: Entry) -> Run:
     import jax.numpy as jnp
 
     from dpjax import prng
-    from dpjax.division import CHUNK
     from dpjax.simulate import BLOCK
+    from dpjax.sweep.division import CHUNK
 
     devices, chunk = jax.local_devices(), CHUNK * BLOCK
 

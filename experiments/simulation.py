@@ -7,8 +7,8 @@ import jax
 import numpy as np
 
 import dpjax
-from dpjax.grid import point_key as key_at
 from dpjax.statistics import Moments
+from dpjax.sweep.grid import point_key as key_at
 
 MECHANISMS = {"laplace": dpjax.laplace, "gaussian": dpjax.gaussian}
 

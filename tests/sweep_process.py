@@ -11,8 +11,8 @@ import sys
 import jax
 
 import dpjax
-from dpjax import distributed, division, total
 from dpjax.simulate import BLOCK
+from dpjax.sweep import distributed, division, total
 
 
 def main(devices: int, checkpoint: str, process: list[str]) -> None:

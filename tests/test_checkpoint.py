@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dpjax import checkpoint
+from dpjax.sweep import checkpoint
 
 RUN = {"version": "1", "seed": "[0, 1]", "grid": ["a", "b"], "mechanism": ["f of a", "f of b"]}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpjax import distributed
+from dpjax.sweep import distributed
 
 ROOT = Path(__file__).parent.parent
 
@@ -106,7 +106,7 @@ def test_half_an_address_is_refused(where):
 
 
 def test_nobody_to_find_is_one_line():
-    code = "from dpjax import distributed; distributed.connect()"
+    code = "from dpjax.sweep import distributed; distributed.connect()"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     last = run.stderr.splitlines()[-1]
     assert last.startswith("ValueError: address, count, index = None, None, None: ")

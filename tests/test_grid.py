@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 import dpjax
-from dpjax.grid import point_key, point_name
+from dpjax.sweep.grid import point_key, point_name
 
 
 def test_row_major_with_the_last_axis_fastest():

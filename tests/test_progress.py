@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from dpjax.progress import bar
+from dpjax.sweep.progress import bar
 
 
 class Terminal(io.StringIO):

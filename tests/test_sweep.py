@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import dpjax
-from dpjax import checkpoint, division, identity, total
-from dpjax.grid import point_key
 from dpjax.simulate import BLOCK, per_trial
-from dpjax.sweep_result import STATISTICS
+from dpjax.sweep import checkpoint, division, identity, total
+from dpjax.sweep.grid import point_key
+from dpjax.sweep.result import STATISTICS
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpjax import total
 from dpjax.statistics import Histogram, Moments
+from dpjax.sweep import total
 
 floats = st.floats(-(2.0**100), 2.0**100, allow_subnormal=False, width=32)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dpjax.grid import Coordinate, Point
 from dpjax.statistics import Moments
+from dpjax.sweep.grid import Coordinate, Point
 
 STATISTICS = (
     "mean",

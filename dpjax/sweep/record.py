@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpjax import total
-from dpjax.division import Chunk, Job, Share
 from dpjax.statistics import Moments
-from dpjax.total import Total
+from dpjax.sweep import total
+from dpjax.sweep.division import Chunk, Job, Share
+from dpjax.sweep.total import Total
 
 
 @dataclass

@@ -18,16 +18,17 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from dpjax import _validate, distributed, prng, total
-from dpjax.checkpoint import load, path_of, save
-from dpjax.division import Chunk, Job, Share, jobs
-from dpjax.grid import Point, check
-from dpjax.identity import identity
-from dpjax.progress import Progress
-from dpjax.record import Record
+from dpjax import _validate, prng
 from dpjax.simulate import run_blocks
 from dpjax.statistics import Moments
-from dpjax.sweep_result import SweepResult
+from dpjax.sweep import distributed, total
+from dpjax.sweep.checkpoint import load, path_of, save
+from dpjax.sweep.division import Chunk, Job, Share, jobs
+from dpjax.sweep.grid import Point, check
+from dpjax.sweep.identity import identity
+from dpjax.sweep.progress import Progress
+from dpjax.sweep.record import Record
+from dpjax.sweep.result import SweepResult
 
 _IN_FLIGHT = 2  # chunks on each device: while one runs, the next one waits
 _KEPT = 8  # chunks for each device that may be done before an earlier one

@@ -9,8 +9,8 @@ import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array
 
-from dpjax.grid import Point, point_hash
 from dpjax.simulate import as_edges, as_pytree, as_value, block_trials, pilot, whole_blocks
+from dpjax.sweep.grid import Point, point_hash
 
 CHUNK = 256
 """Blocks in a chunk: 2^24 numbers, some hundredths of a second on one core."""
