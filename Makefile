@@ -2,10 +2,11 @@
 # make test      the tests and the examples in the docstrings and the README
 # make slow      the tests above ten seconds
 # make lint      ruff, format check, pyright
+# make newest    the tests with the newest of everything, if there is a Python 3.13 or newer
 #
 # Each makes .venv by itself from any Python >= 3.11; name one with make PYTHON=/path/to/python.
 
-.PHONY: figures test slow lint clean
+.PHONY: figures test slow lint newest clean
 
 RUN := .venv/bin/python
 WORKERS := -n 2 --dist loadfile  # most of the time is compilation, on one core
@@ -25,8 +26,21 @@ lint: .venv/.installed-dev
 	$(RUN) -m ruff format --check .
 	$(RUN) -m pyright
 
+# Names first, then where pyenv keeps what is not on the path.
+newest:
+	@for python in python3.14 python3.13 $(wildcard $(HOME)/.pyenv/versions/3.1[3-9]*/bin/python); do \
+		$$python -c 'import sys; sys.exit(sys.version_info < (3, 13))' 2>/dev/null || continue; \
+		test -d .venv-newest || $$python -m venv .venv-newest; \
+		break; \
+	done
+	@if test -d .venv-newest; then \
+		.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade \
+			--upgrade-strategy eager --editable '.[experiments,test]' && \
+		.venv-newest/bin/python -m pytest $(WORKERS); \
+	else echo "skipped: no Python 3.13 or newer"; fi
+
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-newest
 
 # The first Python on the path that is new enough; a name may exist and not run, so each is tried.
 NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null

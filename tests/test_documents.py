@@ -1,0 +1,65 @@
+"""The examples in Markdown run and print what they say; commands, links and numbers hold."""
+
+import csv
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+}
+# A Python block, and the text block right under it: the output it promises.
+EXAMPLE = re.compile(
+    r"^```python\n(.*?)^```$(?:\n+^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
+)
+EXAMPLES = {
+    f"{name}:{i}": found.groups()
+    for name, text in DOCUMENTS.items()
+    for i, found in enumerate(EXAMPLE.finditer(text))
+}
+
+
+def test_there_are_examples():
+    assert {name.partition(":")[0] for name in EXAMPLES} >= {"README.md", "docs/concepts.md"}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_prints_what_it_says(name):
+    code, output = EXAMPLES[name]
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    if output:
+        assert run.stdout == output
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_make_targets_exist(name):
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"\bmake ([a-z]\w+)\b(?=`|\s+#|$)", DOCUMENTS[name], re.M)) <= targets
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_lead_to_files(name):
+    links = re.findall(r"\]\(([^)#:\s]+)\)", DOCUMENTS[name])
+    folder = (ROOT / name).parent
+    assert [link for link in links if not (folder / link).exists()] == []
+
+
+def test_speeds_are_those_of_the_table():
+    with (ROOT / "benchmarks" / "throughput.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for mechanism in ("laplace", "gaussian"):
+        wanted = {"part": "rate", "contestant": "dpjax_sweep", "mechanism": mechanism}
+        wanted |= {"devices": "2", "processes": "1", "points": "1"}
+        (row,) = (row for row in rows if wanted.items() <= row.items())
+        rate = float(row["trials_per_second"]) / 1e6
+        ratios = " | ".join(f"{float(row[c]):.1f}" for c in ("over_numpy", "over_blocked"))
+        assert f"| {mechanism.capitalize()} | {rate:.0f} | {ratios} |" in README
