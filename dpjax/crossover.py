@@ -21,6 +21,7 @@ from dpjax.accounting._roots import bracketed_root
 from dpjax.curves import ErrorCurve
 
 _BLOCK = 4096  # whole k compared at once
+_TIE = 1e-11  # relative difference of two errors that calibration does not resolve
 
 
 class Crossover(NamedTuple):
@@ -94,10 +95,20 @@ def crossover_map(incumbent: ErrorCurve, challenger: ErrorCurve, *, up_to: int) 
             value = np.log(incumbent(k)) - np.log(challenger(k))
         return np.broadcast_to(value, (k.shape[0], *shape))
 
+    def behind(k: np.ndarray) -> np.ndarray:
+        """Whether the challenger's error is the larger one, with one calibration at most."""
+        if incumbent.allows is not None:
+            answer = incumbent.allows(k, challenger(k) * (1 - _TIE))
+        elif challenger.allows is not None:
+            answer = ~challenger.allows(k, incumbent(k) * (1 + _TIE))
+        else:
+            answer = lead(k) < 0
+        return np.broadcast_to(answer, (k.shape[0], *shape))
+
     last_behind = np.zeros(shape)
     for start in range(1, up_to + 1, _BLOCK):
         k = np.arange(start, min(start + _BLOCK, up_to + 1)).reshape(-1, *(1 for _ in shape))
-        last_behind = np.maximum(last_behind, np.max(np.where(lead(k) < 0, k, 0), axis=0))
+        last_behind = np.maximum(last_behind, np.max(np.where(behind(k), k, 0), axis=0))
     never = last_behind == up_to
     first = np.where(never, np.nan, last_behind + 1)
     crosses = ~never & (last_behind > 0)

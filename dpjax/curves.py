@@ -32,12 +32,15 @@ class ErrorCurve:
         measure: name of the error measure.
         takes_real: whether k may be any real number of at least 1, or whole numbers only.
         shape: the grid of budgets.
+        allows: from k and errors to whether the budget allows such an error, where that takes less
+            than finding the least: one call of an accountant in place of a calibration.
     """
 
     error: Callable[[np.ndarray], np.ndarray]
     measure: str
     takes_real: bool
     shape: tuple[int, ...] = ()
+    allows: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
 
     def __call__(self, k: ArrayLike) -> np.ndarray:
         """The errors at k, which is above 0.
@@ -140,7 +143,11 @@ def calibrated(
             accountant=accountant,
         )
 
-    return ErrorCurve(error, name, False, grid)
+    def allows(k: np.ndarray, error: np.ndarray) -> np.ndarray:
+        noise = np.asarray(error / unit)
+        return np.asarray(accountant(_validate.count(k=k) * leak(noise), delta) <= epsilon)
+
+    return ErrorCurve(error, name, False, grid, allows)
 
 
 def unit_error(mechanism: str, measure: str, level: float | None) -> tuple[float, str]:

@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 
 import numpy as np
@@ -91,6 +92,54 @@ def test_whole_numbers_only_where_a_curve_is_known_at_them_only():
     behind = k[challenger(k) > incumbent(k)]
     assert found == (None, behind.max() + 1)
     assert real(found.first_integer) >= 9  # Laplace under a better accountant holds out no shorter
+
+
+RULES = {
+    "basic": basic.epsilon,
+    "advanced": basic.advanced,
+    "optimal": basic.optimal,
+    "renyi": rdp.epsilon,
+    "classic": CLASSIC,
+    "exact": exact.epsilon,
+}
+
+
+SLOW = {(h, c) for h in RULES for c in RULES if h == "exact" or c == "optimal"}
+PAIRS = [
+    pytest.param(
+        *(h, c, "rmse", 3 if h == "exact" else 8),
+        marks=pytest.mark.slow if (h, c) in SLOW else (),
+    )
+    for h in RULES
+    for c in RULES
+]
+OTHER_MEASURES = [("renyi", "optimal", "mae", 4), ("advanced", "exact", "quantile", 8)]
+
+
+@pytest.mark.parametrize(("holding", "challenging", "measure", "most"), PAIRS + OTHER_MEASURES)
+def test_every_pair_as_by_calibrating_both(holding, challenging, measure, most):
+    epsilon, delta, k = np.array([0.7, 3.0]), 1e-3, np.arange(1, most + 1)[:, None]
+    options = {"measure": measure, "level": 0.95 if measure == "quantile" else None}
+    laplace = curves.calibrated("laplace", epsilon, delta, accountant=RULES[holding], **options)
+    normal = curves.calibrated("gaussian", epsilon, delta, accountant=RULES[challenging], **options)
+    error = laplace(k)
+    last = np.max(np.where(normal(k) > error, k, 0), axis=0)
+    found = crossover_map(laplace, normal, up_to=most)
+    np.testing.assert_array_equal(found.first_integer, np.where(last == most, np.nan, last + 1))
+    # and with the roles exchanged, the Laplace errors as calibrated before
+    last = np.max(np.where(normal(k) < error, k, 0), axis=0)
+    laplace = dataclasses.replace(laplace, error=lambda k: error)
+    found = crossover_map(normal, laplace, up_to=most)
+    np.testing.assert_array_equal(found.first_integer, np.where(last == most, np.nan, last + 1))
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_a_design_ties_with_itself(mechanism):
+    design = curves.calibrated(mechanism, 1.0, DELTA, accountant=rdp.epsilon)
+    assert crossover(design, design, up_to=50) == (None, 1)
+    uncalibrated = dataclasses.replace(design, allows=None)
+    assert crossover(design, uncalibrated, up_to=50) == (None, 1)
+    assert crossover(uncalibrated, design, up_to=50) == (None, 1)
 
 
 def test_advanced_composition_against_basic():
