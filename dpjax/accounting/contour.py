@@ -31,19 +31,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpjax.accounting._roots import bracketed_root
 from dpjax.accounting.loss import PrivacyLoss
 
 _TOLERANCE = 1e-12  # aliases and tail, each, relative to the answer as first estimated
 _ROUNDING = 4 * np.finfo(float).eps
 _RIGHT = np.array([0.5, 1, 2, 3, 4, 6, 8, 12, 16, 24])  # steps of s in units of the line's width
-_LEFT = np.array([0, 0.2, 0.4, 0.6, 0.8, 0.9])  # values of s in units of c
+_LEFT = np.array([0, 0.2, 0.4, 0.55, 0.7, 0.8, 0.85, 0.9])  # values of s in units of the saddle
 _LEFTWARD = (1, 0.85, 0.7, 0.55, 0.4)  # lines tried, in units of the saddle
-_ENDS = 2.0 ** (np.arange(4, 160) / 4)  # ends of the line tried, in units of its width
-
-
+_ENDS = 2.0 ** (np.arange(4, 160).reshape(-1, 12) / 4)  # of the line tried, in units of its width
 _DIFFERENCE = 3e-3  # relative step of the numerical derivatives, which only steer
 _STENCIL = 1 + _DIFFERENCE * np.array([-1, 0, 1])
-_NEAR = 2.0 ** (np.arange(-12, 13) / 4)  # places of Chernoff's bound, in units of the saddle
+_NEAR = 2.0 ** (np.arange(-12, 5) / 4)  # places of Chernoff's bound, in units of the saddle
 _MAX_NEWTON = 50
 _MAX_WIDENINGS = 40
 
@@ -74,7 +73,7 @@ class Line:
         values: exp(K(t) - K(c)) / (t (t + 1)) h / pi, halved at y = 0; (rows, nodes).
         errors: Bound on the error of each value; (rows, nodes).
         tail: Bound on the left-out nodes over exp(K(c) - epsilon c); (rows,).
-        chernoff_nodes: The s of the alias bounds, left ones first; (rows, s).
+        chernoff_nodes: The s of the alias bounds; (rows, s).
         chernoff_logs: log a(s) + K(s); (rows, s).
     """
 
@@ -117,11 +116,12 @@ class Line:
         """The bound on both sides' aliases over exp(K(c) - epsilon c)."""
         period = 2 * np.pi / self.step
         log = self.chernoff_logs - self.chernoff_nodes * epsilon[:, None] - scale[:, None]
-        decay = -np.abs(self.chernoff_nodes - self.c[:, None]) * period[:, None]
-        with np.errstate(over="ignore"):
+        side = self.chernoff_nodes - self.c[:, None]
+        decay = -np.abs(side) * period[:, None]
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             bound = np.exp(log + decay) / -np.expm1(decay)
-        left = len(_LEFT)
-        return bound[:, :left].min(1) + bound[:, left:].min(1)
+        left, right = (np.where(sign * side > 0, bound, np.inf).min(1) for sign in (-1, 1))
+        return left + right
 
 
 class Saddle(NamedTuple):
@@ -135,23 +135,22 @@ class Saddle(NamedTuple):
 
 def saddle_for_delta(loss: PrivacyLoss, direction: str, log_delta: np.ndarray) -> Saddle:
     """The saddle where log delta is about the wanted one."""
-    return _find(loss, direction, len(log_delta), lambda at: at.log_delta > log_delta)
+    return _find(loss, direction, len(log_delta), lambda at: log_delta - at.log_delta)
 
 
 def saddle_for_epsilon(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> Saddle:
     """The saddle of K(t) - epsilon t - log t(t+1) for a wanted epsilon, below the largest loss."""
-    found = _find(loss, direction, len(epsilon), lambda at: at.epsilon < epsilon)
+    found = _find(loss, direction, len(epsilon), lambda at: at.epsilon - epsilon)
     return found._replace(epsilon=epsilon)
 
 
 def _find(
-    loss: PrivacyLoss, direction: str, rows: int, too_low: Callable[[Saddle], np.ndarray]
+    loss: PrivacyLoss, direction: str, rows: int, excess: Callable[[Saddle], np.ndarray]
 ) -> Saddle:
-    """The largest c that is too low, by steps of 4, then by bisection of log c to a part in 1000.
+    """The largest c that is too low, where the excess is below 0, to a part in 1000.
 
-    There the integral is about the integrand times width / sqrt(2 pi).
-
-    A NaN, from overflow, counts as too high.
+    There the integral is about the integrand times width / sqrt(2 pi). A NaN, from overflow, counts
+    as too high.
     """
 
     def at(c: np.ndarray) -> Saddle:
@@ -164,21 +163,23 @@ def _find(
             log_delta = here - epsilon * c + np.log(width / (c * (1 + c)) / np.sqrt(2 * np.pi))
         return Saddle(c, epsilon, width, log_delta)
 
+    def value(log_c: np.ndarray) -> np.ndarray:
+        return np.nan_to_num(excess(at(np.exp(log_c))), nan=np.inf, posinf=np.inf, neginf=-np.inf)
+
     small = loss.cumulant(np.full((rows, 1), 1e-3), direction)[:, 0]
-    high = 1e-3 / np.maximum(
-        np.sqrt(np.maximum(small, 0) / 5e-4), 1
-    )  # K(t) is about var t / 2 or less
-    low = high * 1e-6
-    for _ in range(60):
-        grow = too_low(at(high))
+    # K(t) is about var t / 2 or less
+    start = np.log(1e-3 / np.maximum(np.sqrt(np.maximum(small, 0) / 5e-4), 1))
+    low, high = start - np.log(1e6), start
+    at_low, at_high = np.full(rows, -np.inf), value(high)
+    for _ in range(30):
+        grow = at_high < 0
         if not grow.any():
             break
-        low, high = np.where(grow, high, low), np.where(grow, 4 * high, high)
-    while np.any(high > low * 1.001):
-        middle = np.sqrt(low * high)
-        up = too_low(at(middle))
-        low, high = np.where(up, middle, low), np.where(up, high, middle)
-    return at(low)
+        low, at_low = np.where(grow, high, low), np.where(grow, at_high, at_low)
+        high = np.where(grow, high + np.log(16), high)
+        at_high = np.where(grow, value(high), at_high)
+    low, _ = bracketed_root(value, low, high, at_low, at_high, 1e-3)
+    return at(np.exp(low))
 
 
 def chernoff_epsilon(
@@ -203,49 +204,65 @@ def chernoff_log_delta(
 
 
 def plan(loss: PrivacyLoss, direction: str, log_delta: np.ndarray, saddle: Saddle) -> Plan:
-    """The shortest line among some that cross left of the saddle, for an answer near log_delta.
+    """The line that needs the widest steps among some that cross at or left of the saddle.
 
     Where K bends up sharply just right of the saddle, a line further left has far smaller aliases.
     """
-    best = _plan_at(loss, direction, log_delta, saddle, _LEFTWARD[0])
-    for factor in _LEFTWARD[1:]:
-        other = _plan_at(loss, direction, log_delta, saddle, factor)
-        better = other.nodes < best.nodes
-        best = Plan(
-            *(
-                np.where(better.reshape(better.shape + (1,) * (new.ndim - 1)), new, old)
-                for new, old in zip(vars(other).values(), vars(best).values(), strict=True)
-            )
-        )
-    return best
-
-
-def _plan_at(
-    loss: PrivacyLoss, direction: str, log_delta: np.ndarray, saddle: Saddle, factor: float
-) -> Plan:
-    """The line through factor times the saddle."""
-    c, width = factor * saddle.c, saddle.width[:, None]
-    s = np.concatenate([c[:, None] * _LEFT, c[:, None] + width * _RIGHT], 1)
-    k = loss.cumulant(np.concatenate([c[:, None], s], 1), direction)
-    here, k = k[:, :1], k[:, 1:]
+    width = saddle.width[:, None]
+    s = np.concatenate([saddle.c[:, None] * _LEFT, saddle.c[:, None] + width * _RIGHT], 1)
+    lines = saddle.c[:, None] * np.array(_LEFTWARD[::-1])
+    k = loss.cumulant(np.concatenate([s[:, : len(_LEFT)], lines, s[:, len(_LEFT) :]], 1), direction)
+    here = k[:, len(_LEFT) : len(_LEFT) + len(_LEFTWARD)]
+    k = np.delete(k, np.s_[len(_LEFT) : len(_LEFT) + len(_LEFTWARD)], 1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         logs = k + np.where(s > 0, s * np.log(s / (1 + s)), 0) - np.log1p(s)
         logs = np.where(np.isfinite(logs), logs, np.inf)
         wanted = log_delta[:, None] + np.log(_TOLERANCE)
-        excess = logs - s * saddle.epsilon[:, None] - wanted
-        period = np.maximum(excess, 1) / np.abs(s - c[:, None])
-        left = len(_LEFT)
-        step = 2 * np.pi / np.maximum(period[:, :left].min(1), period[:, left:].min(1))
-        y = np.maximum(width * _ENDS, 4 * step[:, None])
-        log_tail = loss.log_decay(c[:, None], y, direction) - np.log(np.pi * y)
-        enough = log_tail <= wanted - here + (c * saddle.epsilon)[:, None]
-    first = np.where(enough.any(1), enough.argmax(1), y.shape[1] - 1)[:, None]
-    end = np.take_along_axis(y, first, 1)[:, 0]
-    tail = np.exp(np.take_along_axis(log_tail, first, 1)[:, 0])
+        excess = np.maximum(logs - s * saddle.epsilon[:, None] - wanted, 1)[:, None]
+        gap = s[:, None] - lines[:, :, None]
+        left = np.where(gap < -1e-3 * lines[:, :, None], excess / -gap, np.inf).min(2)
+        right = np.where(gap > 0, excess / gap, np.inf).min(2)
+        # the peak's height over the answer lengthens the line, and brings rounding
+        period = np.maximum(left, right)
+        height = here - lines * saddle.epsilon[:, None] - log_delta[:, None]
+    best = np.argmin(np.where(np.isnan(height), np.inf, period * np.sqrt(50 + height)), 1)[:, None]
+    c, here, period = (np.take_along_axis(v, best, 1) for v in (lines, here, period))
+    step = 2 * np.pi / period
+    with np.errstate(invalid="ignore"):
+        room = wanted - here + c * saddle.epsilon[:, None]
+    end, tail = _end(loss, direction, c, width, 4 * step, room)
     with np.errstate(divide="ignore", invalid="ignore"):
-        nodes = np.where(enough.any(1) & (step > 0), np.ceil(end / step) + 1, np.inf)
+        nodes = np.where((step > 0)[:, 0], np.ceil(end / step[:, 0]) + 1, np.inf)
         nodes = np.where(nodes <= min(leak.max_nodes for leak, _ in loss.terms), nodes, np.inf)
-    return Plan(c, step, nodes, tail, s, logs)
+    return Plan(c[:, 0], step[:, 0], nodes, tail, s, logs)
+
+
+def _end(
+    loss: PrivacyLoss,
+    direction: str,
+    c: np.ndarray,
+    width: np.ndarray,
+    least: np.ndarray,
+    room: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where lines may end, infinite if nowhere, and the bound on what they leave out there."""
+    end, tail = np.full(len(c), np.inf), np.zeros(len(c))
+    todo = np.arange(len(c))
+    for ends in _ENDS:
+        y = np.maximum(width[todo] * ends, least[todo])
+        part = loss if todo.size == len(c) else loss.take(todo)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            log_tail = part.log_decay(c[todo], y, direction) - np.log(np.pi * y)
+            enough = log_tail <= room[todo]
+        found = enough.any(1)
+        first = enough.argmax(1)[:, None]
+        rows = todo[found]
+        end[rows] = np.take_along_axis(y, first, 1)[found, 0]
+        tail[rows] = np.exp(np.take_along_axis(log_tail, first, 1)[found, 0])
+        todo = todo[~found]
+        if not todo.size:
+            break
+    return end, tail
 
 
 def draw(loss: PrivacyLoss, direction: str, plan: Plan) -> Line:
@@ -284,14 +301,19 @@ def solve(
     the lower one lower(delta) >= delta, or they stay at infinity and 0.
     """
     epsilon = np.maximum(start, 0)
+    low, high = np.zeros_like(epsilon), np.full_like(epsilon, np.inf)  # of the estimate
     for _ in range(_MAX_NEWTON):
         _, value, _, slope = line.log_delta(epsilon)
+        below = value > log_delta
+        low, high = np.where(below, epsilon, low), np.where(below, high, epsilon)
         with np.errstate(invalid="ignore", divide="ignore"):
             change = (log_delta - value) / slope
-        change = np.where(np.isfinite(change), change, 0)
-        change = np.clip(change, -4 / line.c - epsilon / 2, 4 / line.c + epsilon)
-        epsilon = np.maximum(epsilon + change, 0)
-        if np.all(np.abs(change) <= 1e-14 * epsilon):
+        newton = epsilon + np.clip(change, -4 / line.c - epsilon / 2, 4 / line.c + epsilon)
+        settled = np.abs(change) <= 1e-14 * epsilon
+        safe = settled | ((newton > low) & (newton < high))
+        before = epsilon
+        epsilon = np.where(safe, newton, np.where(np.isfinite(high), (low + high) / 2, epsilon))
+        if np.all(settled | (np.abs(epsilon - before) <= 1e-14 * epsilon)):
             break
     low, value, high, slope = line.log_delta(epsilon)
     with np.errstate(invalid="ignore", divide="ignore"):

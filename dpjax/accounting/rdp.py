@@ -145,8 +145,14 @@ def optimum(loss: PrivacyLoss, delta: ArrayLike, *, conversion: str = "improved"
     delta = _validate.probability(delta=delta)
     shape = np.broadcast_shapes(loss.shape, delta.shape)
     epsilon, order = np.zeros(shape), np.full(shape, np.inf)
+    delta = np.broadcast_to(delta, shape)
     for direction in loss.directions:
-        value, t = _minimum(loss, np.broadcast_to(delta, shape), direction, conversion)
+        if direction != loss.directions[0]:
+            # at any order the bound is one on this direction: at the other's it may be low enough
+            there = _at(loss, delta, direction, conversion, order - 1)
+            if np.all(there <= epsilon):
+                break
+        value, t = _minimum(loss, delta, direction, conversion)
         epsilon, order = np.maximum(epsilon, value), np.where(value >= epsilon, 1 + t, order)
     return RenyiBound(np.asarray(epsilon), np.asarray(order))
 
@@ -193,13 +199,28 @@ def delta(
     return np.asarray(result)
 
 
+def _finite_delta(loss: PrivacyLoss, delta: Reals, direction: str) -> tuple[Reals, Reals]:
+    """The mass m of infinite loss, and the rest in delta = m + (1 - m) rest."""
+    mass = np.broadcast_to(loss.infinite_mass(direction), delta.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return mass, np.clip((delta - mass) / (1 - mass), 0, 1)
+
+
+def _at(loss: PrivacyLoss, delta: Reals, direction: str, conversion: str, t: Reals) -> Reals:
+    """Epsilon of these t, the largest loss where t is infinite; NaN where that fails."""
+    mass, rest = _finite_delta(loss, delta, direction)
+    finite = np.isfinite(t)
+    nodes = np.where(finite, t, 1.0)[..., None]
+    value = _bound(nodes, loss.cumulant(nodes, direction), rest[..., None], conversion)[..., 0]
+    value = np.where(finite, value, loss.supremum(direction))
+    return np.where(delta >= 1, 0, np.where(mass > 0, np.nan, value))
+
+
 def _minimum(
     loss: PrivacyLoss, delta: Reals, direction: str, conversion: str
 ) -> tuple[Reals, Reals]:
     """Least epsilon and its t in one direction."""
-    mass = np.broadcast_to(loss.infinite_mass(direction), delta.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rest = np.clip((delta - mass) / (1 - mass), 0, 1)  # delta = m + (1 - m) rest
+    mass, rest = _finite_delta(loss, delta, direction)
     if np.any(mass > 0) and conversion == "optimal":
         conversion = "improved"
 

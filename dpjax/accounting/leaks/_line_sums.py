@@ -1,0 +1,64 @@
+"""Sums of exp(i n h x) over points x, n = 0, 1, 2, ...: a Fourier transform of local moments."""
+
+import numpy as np
+from scipy import fft, special
+
+_DEGREE = 17  # |J_p(pi/2)| < 1e-17 from p = 18 on
+_PARTS = 8  # sums of a cell's points, added up at the end
+_UNIT = np.finfo(float).eps
+
+
+def line_sums(
+    weights: np.ndarray, points: np.ndarray, step: np.ndarray, nodes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sum over the points of weight * (exp(i n step point) - 1), for n < nodes, and its rounding.
+
+    A point's angle step * point lies within half a cell of a place 2 pi m / G of a ring of G >= 2
+    nodes places: it is 2 pi m / G + r pi / G with |r| <= 1. With u = n pi / G <= pi / 2,
+
+        exp(i u r) = sum over p of (2 - [p = 0]) i^p J_p(u) T_p(r)      (Jacobi-Anger),
+
+    so that each degree p takes one transform of the moments of T_p in the cells. Cell 0, where most
+    of the weight may be, is added without one, with T_p(r) - T_p(0) for T_p(r), so that
+    exp(...) - 1 loses nothing.
+
+    Rounding is bounded by |T_p(r) - T_p(0)| <= p arcsin |r| and |J_p(u)| <= (u/2)^p / p!, with 16
+    units of each sum in cell 0 (NumPy's pairwise sums take 11). Elsewhere it is 2.2 units of the
+    sum of moduli in each of a transform's log2 G stages, and half a unit for each addition.
+
+    Args:
+        weights: Non-negative, (rows, points).
+        points: (rows, points).
+        step: h, (rows,).
+        nodes: At least 1.
+
+    Returns:
+        The sums, complex, and a bound on what is rounded here; (rows, nodes) each.
+    """
+    rows = len(points)
+    ring = fft.next_fast_len(2 * nodes, real=True)
+    angle = points * (step[:, None] * (ring / (2 * np.pi)))
+    cell = np.rint(angle)
+    r = 2 * (angle - cell)
+    cell = cell.astype(np.int64) % ring
+    inside = cell == 0
+    place = cell + ring * np.arange(rows)[:, None]
+    place = (_PARTS * place + np.arange(points.shape[1]) % _PARTS)[~inside]
+    u = np.pi / ring * np.arange(nodes)
+    total, size = np.zeros((rows, nodes), complex), np.zeros(nodes)
+    before, now = np.where(inside, 0.0, 1.0), r  # T_p, less T_p(0) in cell 0, for p - 1 and p
+    plain_before, plain = np.ones_like(r), r
+    for p in range(_DEGREE + 1):
+        terms = weights * before
+        moments = np.bincount(place, terms[~inside], rows * ring * _PARTS)
+        moments = moments.reshape(rows, ring, _PARTS).sum(2)
+        wave = np.conj(fft.rfft(moments, axis=1)[:, :nodes])
+        wave += np.where(inside, terms, 0).sum(1, keepdims=True)
+        factor = (2 - (p == 0)) * special.jv(p, u)
+        total, size = total + 1j**p * factor * wave, size + np.abs(factor)
+        before, now = now, 2 * r * plain - before
+        plain_before, plain = plain, 2 * r * plain - plain_before
+    outside = np.where(inside, 0, weights).sum(1, keepdims=True)
+    near = np.where(inside, weights * np.arcsin(np.abs(r)), 0).sum(1, keepdims=True)
+    units = 2.2 * np.log2(ring) + 4 + np.bincount(place, minlength=1).max() / 2
+    return total - outside, _UNIT * (16 * near * u * np.exp(u / 2) + units * outside * size)
