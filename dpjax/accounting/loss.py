@@ -19,9 +19,13 @@ from dpjax.accounting.leaks import Leak
 from dpjax.accounting.leaks.discrete import DiscreteGaussian, DiscreteLaplace
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.laplace import Laplace
+from dpjax.accounting.leaks.replaced_gaussian import ReplacedGaussian, SubsetGaussian
+from dpjax.accounting.leaks.replaced_laplace import ReplacedLaplace, SubsetLaplace
 from dpjax.accounting.leaks.response import Response, UniformResponse
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
+
+_ADJACENCIES = ("add_remove", "replace_one")
 
 
 def gaussian(noise_multiplier: Any) -> PrivacyLoss:
@@ -67,7 +71,8 @@ def sampled_gaussian(
         sampling_probability: Chance of each record to take part, in [0, 1].
         noise_multiplier: Standard deviation of the noise over one record's clip norm, 0 to
             infinity.
-        adjacency: "add_remove".
+        adjacency: "add_remove", one record more or less; or "replace_one", one record turned into
+            another, which moves the sum by up to twice the clip norm.
 
     Raises:
         ValueError: An argument is outside its range or NaN.
@@ -75,20 +80,25 @@ def sampled_gaussian(
     >>> step = sampled_gaussian(0.01, 1.0)
     >>> step.directions
     ('remove', 'add')
+    >>> sampled_gaussian(0.01, 1.0, adjacency="replace_one").directions
+    ('both',)
     """
     q = _validate.probability(sampling_probability=sampling_probability)
     s = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
-    _validate.one_of(("add_remove",), adjacency=adjacency)
-    return _once(PoissonGaussian(q, s))
+    _validate.one_of(_ADJACENCIES, adjacency=adjacency)
+    return _once((PoissonGaussian if adjacency == "add_remove" else ReplacedGaussian)(q, s))
 
 
-def sampled_laplace(sampling_probability: Any, noise_multiplier: Any) -> PrivacyLoss:
-    """One Laplace release of a Poisson sample, for a record that is removed or added.
+def sampled_laplace(
+    sampling_probability: Any, noise_multiplier: Any, *, adjacency: str = "add_remove"
+) -> PrivacyLoss:
+    """One Laplace release of a Poisson sample.
 
     Args:
         sampling_probability: Chance of each record to take part, in [0, 1].
-        noise_multiplier: Scale b of the noise over the L1 sensitivity, 0 to infinity. Below 1/600
-            only the largest loss is known, not the cumulant.
+        noise_multiplier: Scale b of the noise over one record's L1 clip norm, 0 to infinity. Below
+            1/600 only the largest loss is known, not the cumulant.
+        adjacency: "add_remove" or "replace_one", as for `sampled_gaussian`.
 
     Raises:
         ValueError: An argument is outside its range or NaN.
@@ -99,7 +109,44 @@ def sampled_laplace(sampling_probability: Any, noise_multiplier: Any) -> Privacy
     """
     q = _validate.probability(sampling_probability=sampling_probability)
     b = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
-    return _once(PoissonLaplace(q, b))
+    _validate.one_of(_ADJACENCIES, adjacency=adjacency)
+    return _once((PoissonLaplace if adjacency == "add_remove" else ReplacedLaplace)(q, b))
+
+
+def subset_gaussian(sampled_fraction: Any, noise_multiplier: Any) -> PrivacyLoss:
+    """One Gaussian release of a sample of fixed size, drawn without replacement.
+
+    It holds for one record replaced by another, which keeps the size of the data. It leaks more
+    than a Poisson sample of the same size.
+
+    Args:
+        sampled_fraction: Size of the sample over that of the data, in [0, 1].
+        noise_multiplier: Standard deviation of the noise over one record's clip norm, 0 to
+            infinity.
+
+    Raises:
+        ValueError: An argument is outside its range or NaN.
+
+    >>> print(subset_gaussian(1.0, 4.0).cumulant(1.0, "both").round(12))
+    0.25
+    """
+    q = _validate.probability(sampled_fraction=sampled_fraction)
+    s = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
+    return _once(SubsetGaussian(q, s))
+
+
+def subset_laplace(sampled_fraction: Any, noise_multiplier: Any) -> PrivacyLoss:
+    """One Laplace release of a sample of fixed size, drawn without replacement.
+
+    As `subset_gaussian`, with noise of a scale b over one record's L1 clip norm. Below 1/300 only
+    the largest loss is known.
+
+    >>> print(subset_laplace(1.0, 4.0).supremum("both"))
+    0.5
+    """
+    q = _validate.probability(sampled_fraction=sampled_fraction)
+    b = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
+    return _once(SubsetLaplace(q, b))
 
 
 def pure(epsilon: Any) -> PrivacyLoss:

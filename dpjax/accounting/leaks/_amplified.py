@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+from scipy import special
 
 
 @np.errstate(all="ignore")  # log 0, and overflow to infinity, are the right limits throughout
@@ -27,3 +28,18 @@ def log_delta_of_sample(
         inner, scale = -np.log(rest), q * rest * np.exp(np.minimum(epsilon, 700))
     value = inside(np.where(np.isfinite(inner), inner, np.inf))
     return np.where(scale > 0, np.log(scale) + value, -np.inf)
+
+
+def log_mixed_ratio(z: np.ndarray, sampling_probability: np.ndarray) -> np.ndarray:
+    """log(1 - q + q exp(z)), precise where it is small."""
+    q = sampling_probability
+    small = (z < 1) & (-q * np.expm1(np.minimum(z, 0)) < 0.5)
+    with np.errstate(divide="ignore"):
+        near = np.log1p(q * np.expm1(np.where(small, z, 0)))
+        return np.where(small, near, np.logaddexp(np.log1p(-q), np.log(q) + z))
+
+
+def posterior(z: np.ndarray, sampling_probability: np.ndarray) -> np.ndarray:
+    """The slope of `log_mixed_ratio`, q exp(z) / (1 - q + q exp(z))."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(special.expit(special.logit(sampling_probability) + z))
