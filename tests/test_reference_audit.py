@@ -91,7 +91,7 @@ def cases():
 
 
 @pytest.mark.parametrize(
-    ("block", "case"), cases(), ids=lambda value: value.get("topic") or str(value["inputs"])
+    ("block", "case"), list(cases()), ids=lambda value: value.get("topic") or str(value["inputs"])
 )
 def test_agrees_with_the_reference(block, case):
     answer = ADAPTERS[block["topic"]](**case["inputs"])
