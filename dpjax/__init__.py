@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from dpjax import queries as queries
     from dpjax import sensitivity as sensitivity
     from dpjax import theory as theory
+    from dpjax.audit import audit as audit
+    from dpjax.audit import audit_gaussian as audit_gaussian
     from dpjax.crossover import crossover as crossover
     from dpjax.mechanisms.additive import gaussian as gaussian
     from dpjax.mechanisms.additive import laplace as laplace
@@ -44,6 +46,8 @@ _HOME = {  # public name -> the module that defines it; a module itself has no s
     "Point": "dpjax.sweep.grid:Point",
     "above_threshold": "dpjax.mechanisms.sparse_vector:above_threshold",
     "accounting": "dpjax.accounting",
+    "audit": "dpjax.audit:audit",
+    "audit_gaussian": "dpjax.audit:audit_gaussian",
     "bounded_laplace": "dpjax.mechanisms.bounded:bounded_laplace",
     "crossover": "dpjax.crossover:crossover",
     "discrete_gaussian": "dpjax.mechanisms.discrete:discrete_gaussian",
@@ -75,6 +79,8 @@ __all__ = [
     "Point",
     "above_threshold",
     "accounting",
+    "audit",
+    "audit_gaussian",
     "bounded_laplace",
     "crossover",
     "discrete_gaussian",
