@@ -9,8 +9,9 @@ run goes on where a shorter one ended.
 import functools
 import json
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from os import PathLike
 from typing import Any
 
@@ -124,34 +125,35 @@ def _run(
 def _simulated(jobs: Sequence[Job], chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Moments]]:
     """What each chunk gives, in order; each chunk runs on the device that has least to do."""
     devices = jax.local_devices()
-    flying: deque[tuple[Chunk, Any, Moments]] = deque()
+    flying: deque[tuple[Chunk, Any, Future[Moments]]] = deque()
 
     @functools.cache  # small, and most runs have many chunks of a point
     def numbers(point: int, device: Any) -> tuple[Any, ...]:
         return jax.device_put(jobs[point].numbers, device)
 
-    def waiting() -> Counter[Any]:
-        return Counter(device for _, device, part in flying if not part.sums.is_ready())
+    def load(device: Any) -> int:
+        return sum(here is device and not part.done() for _, here, part in flying)
 
-    for chunk in chunks:
-        while True:
-            load = waiting()
-            device = min(devices, key=load.__getitem__)
-            if load[device] < _IN_FLIGHT and len(flying) < _KEPT * len(devices):
-                break
-            if flying[0][2].sums.is_ready():
-                yield flying[0][0], jax.device_get(flying.popleft()[2])
-            else:
-                time.sleep(1e-4)
-        seed, mechanism, value, unit, edges = numbers(chunk.point, device)
-        start, stop, tail = map(np.int32, jobs[chunk.point].part(chunk.number))
-        measure = jobs[chunk.point].point.measure
-        part = run_blocks(
-            seed, mechanism, value, start, stop, tail, unit, measure=measure, edges=edges
-        )
-        flying.append((chunk, device, part))
-    for chunk, _, part in flying:
-        yield chunk, jax.device_get(part)
+    # Threads that only wait: JAX's settings of this thread hold for what this thread starts.
+    with ThreadPoolExecutor(_IN_FLIGHT * len(devices)) as waiting:
+        for chunk in chunks:
+            while True:
+                device = min(devices, key=load)
+                if load(device) < _IN_FLIGHT and len(flying) < _KEPT * len(devices):
+                    break
+                if flying[0][2].done():
+                    yield flying[0][0], flying.popleft()[2].result()
+                else:
+                    wait([p for _, _, p in flying if not p.done()], return_when=FIRST_COMPLETED)
+            seed, mechanism, value, unit, edges = numbers(chunk.point, device)
+            start, stop, tail = map(np.int32, jobs[chunk.point].part(chunk.number))
+            measure = jobs[chunk.point].point.measure
+            part = run_blocks(
+                seed, mechanism, value, start, stop, tail, unit, measure=measure, edges=edges
+            )
+            flying.append((chunk, device, waiting.submit(jax.device_get, part)))
+        while flying:
+            yield flying[0][0], flying.popleft()[2].result()
 
 
 def _gather(record: Record) -> tuple[Moments, ...]:
