@@ -102,7 +102,7 @@ def crossover_map(incumbent: ErrorCurve, challenger: ErrorCurve, *, up_to: int) 
         elif challenger.allows is not None:
             answer = ~challenger.allows(k, incumbent(k) * (1 + _TIE))
         else:
-            answer = lead(k) < 0
+            answer = challenger(k) > incumbent(k)
         return np.broadcast_to(answer, (k.shape[0], *shape))
 
     last_behind = np.zeros(shape)
