@@ -82,14 +82,14 @@ def moment(name, q, noise, t):
 
 @pytest.mark.slow
 @EVERY
-@pytest.mark.parametrize("t", [0.4, 6.0, -0.3, 1.5 + 4j])
-@pytest.mark.parametrize(("q", "noise"), [(0.01, 1.0), (1e-5, 2.0), (0.9, 0.5)])
+@pytest.mark.parametrize("t", [4.0, 1.5 + 3j])
+@pytest.mark.parametrize(("q", "noise"), [(1e-4, 1.0), (0.9, 0.7)])
 def test_cumulant_is_the_integral_over_its_pair_within_its_error(name, q, noise, t):
     (leak, _), *_ = FAMILIES[name](q, noise).terms
     value, error = leak.cumulant_with_error(np.array([t]), "both")
     ratio = moment(name, q, noise, t) / mp.exp(mp.mpmathify(complex(value[0])))
     assert abs(ratio - 1) <= np.expm1(error[0]) + 1e-20
-    assert error[0] <= 1e-11 * max(1, abs(value[0]))
+    assert error[0] <= 1e-11 * np.exp(max(-np.real(value[0]), 0))
 
 
 @EVERY

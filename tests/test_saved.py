@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from dpjax.accounting import loss
+from dpjax.accounting import bounds, loss, saved
 
 INF = float("inf")
 CASES = {
@@ -18,24 +18,44 @@ CASES = {
     "sum": 5 * (np.array([1, 2, 0]) * loss.sampled_gaussian([0.1, 0.2, 0.3], [[1.0], [2.0]])).sum(1)
     + loss.laplace(2.0),
     "sum of all": loss.laplace([[1.0, 2.0], [3.0, 4.0]]).sum(),
+    "lattices": 2 * loss.discrete_laplace([0.5, 3.0], 2) + loss.discrete_gaussian([[2.0]], [1, 4]),
+    "responses": 3 * loss.approximate([0.1, 2.0], 1e-6)
+    + loss.k_ary_response(1.0, [3, 10], adjacency="add_remove")
+    + loss.optimized_unary([1.0, 0.0]),
+    "removed": loss.sampled_laplace([0.1, 1.0], 2.0),
+    "replaced": loss.sampled_gaussian(0.1, [1.0, 2.0], adjacency="replace_one")
+    + loss.sampled_laplace(0.1, 1.0, adjacency="replace_one")
+    + loss.subset_gaussian(0.1, 3.0)
+    + loss.subset_laplace([0.1, 0.0], 3.0),
+    "noise with bounds": loss.truncated_laplace(1.0, [2.0, INF]) + loss.bounded_laplace(1.0, 4.0),
+    "zcdp": 7 * bounds.zcdp([0.0, 0.5]) + bounds.bounded_range(0.3),
+    "curve": 2 * bounds.renyi_curve([2, 4, INF], [[0.1, 0.2, 0.5], [0.1, 0.2, INF]]),
+    "sum of curves": bounds.renyi_curve([2, 4], [[0.1, 0.2], [0.3, 0.4]]).sum()
+    + loss.staircase([0.5, 2.0], 0.3).sum(),
 }
 
 
-@pytest.mark.parametrize("saved", CASES.values(), ids=CASES)
-def test_a_round_trip(saved):
-    text = saved.to_json()
+@pytest.mark.parametrize("name", CASES)
+def test_a_round_trip(name):
+    given = CASES[name]
+    text = given.to_json()
     back = loss.from_json(text)
-    assert back.shape == saved.shape
-    assert back.directions == saved.directions
+    assert back.shape == given.shape
+    assert back.directions == given.directions
     assert back.to_json() == text
     assert json.loads(text, parse_constant=pytest.fail)  # no NaN or Infinity, which are not JSON
-    for direction in saved.directions:
-        for t in (np.array([0.5, 3.0]), np.array([1 + 2j])):
+    for direction in given.directions:
+        for t in (np.array([0.5, 3.0]), np.array([1 + 2j]))[: 1 + given.is_pair]:
             # the count of a sum moves to its parts, and rounds there
-            values = back.cumulant(t, direction), saved.cumulant(t, direction)
+            values = back.cumulant(t, direction), given.cumulant(t, direction)
             assert_allclose(*values, rtol=1e-15)
-        assert_array_equal(back.supremum(direction), saved.supremum(direction))
-        assert_array_equal(back.infinite_mass(direction), saved.infinite_mass(direction))
+        assert_array_equal(back.supremum(direction), given.supremum(direction))
+        assert_array_equal(back.infinite_mass(direction), given.infinite_mass(direction))
+
+
+def test_every_family_is_in_a_case():
+    text = "".join(case.to_json() for case in CASES.values())
+    assert [name for name in saved.FAMILIES if f'"family": "{name}"' not in text] == []
 
 
 def test_counts_keep_all_their_bits():
@@ -70,6 +90,20 @@ BAD = {
     document(noise_multiplier=[1, 2], count=[1, 2, 3]): "gaussian: expected shapes that broadcast",
     document(sum=True): "sum = True: expected true, and an axis to sum",
     document(noise_multiplier=[1], sum=1): "sum = 1: expected true, and an axis to sum",
+    document()[:-9]: "expected a privacy loss as JSON",
+    document(family="response", noise_multiplier=None, epsilon=1, num_categories=1, delta=0): (
+        "num_categories = 1: expected at least 2"
+    ),
+    document(family="truncated_laplace", bound=0.5): "bound = 0.5: expected at least 1",
+    document(family="renyi_curve", noise_multiplier=None, orders=[3, 2], divergences=[1, 1]): (
+        "expected rising numbers above 1"
+    ),
+    document(family="renyi_curve", noise_multiplier=None, orders=[2, 3], divergences=[1]): (
+        "divergences have shape"
+    ),
+    document(family="discrete_laplace", noise_multiplier=None, scale=1, sensitivity=0.5): (
+        "sensitivity = 0.5: expected a whole number"
+    ),
 }
 
 
@@ -84,6 +118,12 @@ def test_junk_is_named_in_one_line(text):
 def test_parameters_that_are_no_numbers(value):
     with pytest.raises(TypeError, match=r"noise_multiplier = .*: expected a number"):
         loss.from_json(document(noise_multiplier=value))
+
+
+@pytest.mark.parametrize("value", [None, b"{}", 3, ["{}"]])
+def test_what_is_no_text_is_named(value):
+    with pytest.raises(TypeError, match=r"text = .*: expected a privacy loss as JSON text"):
+        loss.from_json(value)
 
 
 def test_terms_that_do_not_broadcast():

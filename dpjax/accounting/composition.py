@@ -203,6 +203,11 @@ class PrivacyLoss:
         return total
 
 
+def once(leak: Leak) -> PrivacyLoss:
+    """One release of a leak."""
+    return PrivacyLoss(((leak, np.asarray(1)),))
+
+
 def _product(count: np.ndarray, before: np.ndarray) -> np.ndarray:
     """Count times the count before; one beyond 64 bits is an error, for it would wrap."""
     _validate.count(count=count.astype(np.float64) * before)

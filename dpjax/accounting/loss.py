@@ -6,6 +6,16 @@
     0.778933
 
 Parameters may be arrays: the loss then stands for a grid of compositions.
+
+The loss of each mechanism has its name here, with these exceptions:
+
+    exponential_mechanism    bounds.exponential_mechanism (only a bound: not for `exact`)
+    l2_laplace, linf_laplace                     pure(sensitivity / scale)
+    a mechanism known by (epsilon, delta)        approximate(epsilon, delta)
+    by rho, a range or a Rényi curve             bounds.zcdp, bounded_range, renyi_curve
+    on a Poisson sample, as DP-SGD               sampled_gaussian, sampled_laplace
+    on a sample of fixed size                    subset_gaussian, subset_laplace
+    many people's reports, shuffled              shuffled
 """
 
 from typing import Any
@@ -14,18 +24,22 @@ import numpy as np
 
 from dpjax import _validate
 from dpjax.accounting import saved
+from dpjax.accounting._bounded_losses import bounded_laplace as bounded_laplace
+from dpjax.accounting._bounded_losses import staircase as staircase
+from dpjax.accounting._bounded_losses import truncated_laplace as truncated_laplace
+from dpjax.accounting._sampled_losses import sampled_gaussian as sampled_gaussian
+from dpjax.accounting._sampled_losses import sampled_laplace as sampled_laplace
+from dpjax.accounting._sampled_losses import subset_gaussian as subset_gaussian
+from dpjax.accounting._sampled_losses import subset_laplace as subset_laplace
+from dpjax.accounting._selection_losses import above_threshold as above_threshold
+from dpjax.accounting._selection_losses import permute_and_flip as permute_and_flip
+from dpjax.accounting._selection_losses import report_noisy_max as report_noisy_max
 from dpjax.accounting.composition import PrivacyLoss as PrivacyLoss
-from dpjax.accounting.leaks import Leak
+from dpjax.accounting.composition import once
 from dpjax.accounting.leaks.discrete import DiscreteGaussian, DiscreteLaplace
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.laplace import Laplace
-from dpjax.accounting.leaks.replaced_gaussian import ReplacedGaussian, SubsetGaussian
-from dpjax.accounting.leaks.replaced_laplace import ReplacedLaplace, SubsetLaplace
 from dpjax.accounting.leaks.response import Response, UniformResponse
-from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
-from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
-
-_ADJACENCIES = ("add_remove", "replace_one")
 
 
 def gaussian(noise_multiplier: Any) -> PrivacyLoss:
@@ -42,7 +56,7 @@ def gaussian(noise_multiplier: Any) -> PrivacyLoss:
     0.25
     """
     checked = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
-    return _once(Gaussian(checked))
+    return once(Gaussian(checked))
 
 
 def laplace(noise_multiplier: Any) -> PrivacyLoss:
@@ -59,94 +73,7 @@ def laplace(noise_multiplier: Any) -> PrivacyLoss:
     0.5
     """
     checked = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
-    return _once(Laplace(checked))
-
-
-def sampled_gaussian(
-    sampling_probability: Any, noise_multiplier: Any, *, adjacency: str = "add_remove"
-) -> PrivacyLoss:
-    """One Gaussian release of a Poisson sample: DP-SGD's step.
-
-    Args:
-        sampling_probability: Chance of each record to take part, in [0, 1].
-        noise_multiplier: Standard deviation of the noise over one record's clip norm, 0 to
-            infinity.
-        adjacency: "add_remove", one record more or less; or "replace_one", one record turned into
-            another, which moves the sum by up to twice the clip norm.
-
-    Raises:
-        ValueError: An argument is outside its range or NaN.
-
-    >>> step = sampled_gaussian(0.01, 1.0)
-    >>> step.directions
-    ('remove', 'add')
-    >>> sampled_gaussian(0.01, 1.0, adjacency="replace_one").directions
-    ('both',)
-    """
-    q = _validate.probability(sampling_probability=sampling_probability)
-    s = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
-    _validate.one_of(_ADJACENCIES, adjacency=adjacency)
-    return _once((PoissonGaussian if adjacency == "add_remove" else ReplacedGaussian)(q, s))
-
-
-def sampled_laplace(
-    sampling_probability: Any, noise_multiplier: Any, *, adjacency: str = "add_remove"
-) -> PrivacyLoss:
-    """One Laplace release of a Poisson sample.
-
-    Args:
-        sampling_probability: Chance of each record to take part, in [0, 1].
-        noise_multiplier: Scale b of the noise over one record's L1 clip norm, 0 to infinity. Below
-            1/600 only the largest loss is known, not the cumulant.
-        adjacency: "add_remove" or "replace_one", as for `sampled_gaussian`.
-
-    Raises:
-        ValueError: An argument is outside its range or NaN.
-
-    >>> query = sampled_laplace(0.2, 1.0)
-    >>> print(query.supremum("remove").round(6), query.supremum("add").round(6))
-    0.295395 0.13516
-    """
-    q = _validate.probability(sampling_probability=sampling_probability)
-    b = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
-    _validate.one_of(_ADJACENCIES, adjacency=adjacency)
-    return _once((PoissonLaplace if adjacency == "add_remove" else ReplacedLaplace)(q, b))
-
-
-def subset_gaussian(sampled_fraction: Any, noise_multiplier: Any) -> PrivacyLoss:
-    """One Gaussian release of a sample of fixed size, drawn without replacement.
-
-    It holds for one record replaced by another, which keeps the size of the data. It leaks more
-    than a Poisson sample of the same size.
-
-    Args:
-        sampled_fraction: Size of the sample over that of the data, in [0, 1].
-        noise_multiplier: Standard deviation of the noise over one record's clip norm, 0 to
-            infinity.
-
-    Raises:
-        ValueError: An argument is outside its range or NaN.
-
-    >>> print(subset_gaussian(1.0, 4.0).cumulant(1.0, "both").round(12))
-    0.25
-    """
-    q = _validate.probability(sampled_fraction=sampled_fraction)
-    s = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
-    return _once(SubsetGaussian(q, s))
-
-
-def subset_laplace(sampled_fraction: Any, noise_multiplier: Any) -> PrivacyLoss:
-    """One Laplace release of a sample of fixed size, drawn without replacement.
-
-    As `subset_gaussian`, with noise of a scale b over one record's L1 clip norm. Below 1/300 only
-    the largest loss is known.
-
-    >>> print(subset_laplace(1.0, 4.0).supremum("both"))
-    0.5
-    """
-    q = _validate.probability(sampled_fraction=sampled_fraction)
-    b = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
-    return _once(SubsetLaplace(q, b))
+    return once(Laplace(checked))
 
 
 def pure(epsilon: Any) -> PrivacyLoss:
@@ -183,7 +110,7 @@ def approximate(epsilon: Any, delta: Any) -> PrivacyLoss:
     1e-06
     """
     checked = _validate.non_negative_or_infinite(epsilon=epsilon)
-    return _once(Response(checked, np.asarray(2.0), _validate.probability(delta=delta)))
+    return once(Response(checked, np.asarray(2.0), _validate.probability(delta=delta)))
 
 
 def randomized_response(scale: Any) -> PrivacyLoss:
@@ -223,7 +150,47 @@ def k_ary_response(
     with np.errstate(divide="ignore", over="ignore"):
         epsilon = np.asarray(1 / checked)
     replaced = adjacency == "replace_one"
-    return _once(Response(epsilon, k, np.zeros(())) if replaced else UniformResponse(epsilon, k))
+    return once(Response(epsilon, k, np.zeros(())) if replaced else UniformResponse(epsilon, k))
+
+
+def symmetric_unary(scale: Any) -> PrivacyLoss:
+    """One person's category by symmetric unary encoding, when it becomes another one.
+
+    Two bits differ, each a randomized response of half the epsilon, 1 / scale.
+
+    Args:
+        scale: 1/epsilon, as the mechanism takes it; 0 to infinity. At 0 the loss is infinite.
+
+    Raises:
+        ValueError: The scale is negative or NaN.
+
+    >>> print(symmetric_unary(2.0).supremum("both"))
+    0.5
+    """
+    return 2 * randomized_response(2 * _validate.non_negative_or_infinite(scale=scale))
+
+
+def optimized_unary(scale: Any) -> PrivacyLoss:
+    """One person's category by optimized unary encoding, when it becomes another one.
+
+    Of the two bits that differ, (1, 0) is answered with chance p / 2 in place of (1 - p) / 2,
+    p = 1 / (1 + exp(-epsilon)), and (0, 1) the other way around: the losses are epsilon, -epsilon
+    and 0, as of a response with exp(epsilon) + 3 categories.
+
+    Args:
+        scale: 1/epsilon, as the mechanism takes it; 0 to infinity. At 0 the loss is infinite.
+
+    Raises:
+        ValueError: The scale is negative or NaN.
+
+    >>> print(optimized_unary(1.0).cumulant(1.0, "both").round(6))
+    0.433781
+    """
+    checked = _validate.non_negative_or_infinite(scale=scale)
+    with np.errstate(divide="ignore", over="ignore"):
+        epsilon = np.asarray(1 / checked)
+    categories = np.exp(np.minimum(epsilon, 600)) + 3  # fewer leak more
+    return once(Response(epsilon, np.asarray(categories), np.zeros(())))
 
 
 def discrete_laplace(scale: Any, sensitivity: Any) -> PrivacyLoss:
@@ -241,7 +208,7 @@ def discrete_laplace(scale: Any, sensitivity: Any) -> PrivacyLoss:
     """
     checked = _validate.non_negative_or_infinite(scale=scale)
     whole = _validate.count(sensitivity=sensitivity).astype(np.float64)
-    return _once(DiscreteLaplace(checked, whole))
+    return once(DiscreteLaplace(checked, whole))
 
 
 def discrete_gaussian(scale: Any, sensitivity: Any) -> PrivacyLoss:
@@ -261,23 +228,18 @@ def discrete_gaussian(scale: Any, sensitivity: Any) -> PrivacyLoss:
     """
     checked = _validate.non_negative_or_infinite(scale=scale)
     whole = _validate.count(sensitivity=sensitivity).astype(np.float64)
-    return _once(DiscreteGaussian(checked, whole))
+    return once(DiscreteGaussian(checked, whole))
 
 
-def from_json(text: str) -> PrivacyLoss:
+def from_json(text: Any) -> PrivacyLoss:
     """The loss in a text of `PrivacyLoss.to_json`, with every parameter checked as by its family.
 
     Raises:
         ValueError: The text is no such loss, of another version, or has a parameter out of range.
-        TypeError: A parameter is not a number.
+        TypeError: The text is none, or a parameter is not a number.
 
     >>> print(from_json((12 * gaussian(4.0)).to_json()).cumulant(1.0, "both"))
     0.75
     """
     terms = [PrivacyLoss((term,)) for term in saved.load(text)]
     return sum(terms, PrivacyLoss())
-
-
-def _once(leak: Leak) -> PrivacyLoss:
-    """One release of a leak."""
-    return PrivacyLoss(((leak, np.asarray(1)),))

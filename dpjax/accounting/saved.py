@@ -4,7 +4,8 @@
      "terms": [{"family": "gaussian", "noise_multiplier": 4.0, "count": 12}]}
 
 Arrays are nested lists, infinity is the string "infinity", and a term with "sum": true stands for
-the composition along the last axis of its parameters and count.
+the composition along the last axis of its parameters and count (of a Rényi curve, along the last
+but one of its divergences).
 """
 
 import dataclasses
@@ -16,11 +17,17 @@ import numpy as np
 
 from dpjax import _validate
 from dpjax.accounting.leaks import Leak
+from dpjax.accounting.leaks.bound import BoundedRange, Concentrated, Curve
+from dpjax.accounting.leaks.discrete import DiscreteGaussian, DiscreteLaplace
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.laplace import Laplace
+from dpjax.accounting.leaks.replaced_gaussian import ReplacedGaussian, SubsetGaussian
+from dpjax.accounting.leaks.replaced_laplace import ReplacedLaplace, SubsetLaplace
+from dpjax.accounting.leaks.response import Response, UniformResponse
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
 from dpjax.accounting.leaks.summed import Summed, releases
+from dpjax.accounting.leaks.truncated_laplace import TruncatedLaplace
 
 Terms = tuple[tuple[Leak, np.ndarray], ...]
 
@@ -29,12 +36,48 @@ _KEYS = {"dpjax_privacy_loss", "terms"}
 FAMILIES: dict[str, type[Leak]] = {
     "gaussian": Gaussian,
     "laplace": Laplace,
+    "discrete_gaussian": DiscreteGaussian,
+    "discrete_laplace": DiscreteLaplace,
+    "truncated_laplace": TruncatedLaplace,
+    "response": Response,
+    "uniform_response": UniformResponse,
     "sampled_gaussian": PoissonGaussian,
     "sampled_laplace": PoissonLaplace,
+    "replaced_gaussian": ReplacedGaussian,
+    "replaced_laplace": ReplacedLaplace,
+    "subset_gaussian": SubsetGaussian,
+    "subset_laplace": SubsetLaplace,
+    "zcdp": Concentrated,
+    "bounded_range": BoundedRange,
+    "renyi_curve": Curve,
 }
+
+
+def _at_least(least: float) -> Callable[..., np.ndarray]:
+    """A check of numbers from `least` on, infinity included."""
+
+    def check(**argument: Any) -> np.ndarray:
+        array = _validate.non_negative_or_infinite(**argument)
+        if np.any(array < least):
+            name, value = next(iter(argument.items()))
+            raise ValueError(f"{name} = {_short(value)}: expected at least {least}")
+        return array
+
+    return check
+
+
 _CHECKS: dict[str, Callable[..., np.ndarray]] = {
     "noise_multiplier": _validate.non_negative_or_infinite,
+    "scale": _validate.non_negative_or_infinite,
+    "epsilon": _validate.non_negative_or_infinite,
+    "rho": _validate.non_negative_or_infinite,
+    "divergences": _validate.non_negative_or_infinite,
+    "orders": _validate.non_negative_or_infinite,
+    "delta": _validate.probability,
     "sampling_probability": _validate.probability,
+    "bound": _at_least(1),
+    "num_categories": _at_least(2),
+    "sensitivity": lambda **whole: _validate.count(**whole).astype(np.float64),
     "count": _validate.count,
 }
 
@@ -44,8 +87,10 @@ def dump(terms: Terms) -> str:
     return json.dumps({"dpjax_privacy_loss": _VERSION, "terms": [_entry(*t) for t in terms]})
 
 
-def load(text: str) -> Terms:
+def load(text: Any) -> Terms:
     """The terms in a text that `dump` wrote; a ValueError of one line for anything else."""
+    if not isinstance(text, str):
+        raise TypeError(f"text = {_short(text)}: expected a privacy loss as JSON text")
     try:
         tree = json.loads(text)
     except json.JSONDecodeError as error:
@@ -68,7 +113,7 @@ def _entry(leak: Leak, count: np.ndarray) -> dict[str, Any]:
     families = {leak_type: name for name, leak_type in FAMILIES.items()}
     if type(leak) not in families:
         raise ValueError(f"loss has {leak!r}: expected families that JSON can hold")
-    values = {f.name: getattr(leak, f.name) for f in dataclasses.fields(leak)}
+    values = {f.name: np.asarray(getattr(leak, f.name)) for f in dataclasses.fields(leak)}
     plain = {name: _plain(value.tolist()) for name, value in values.items()}
     return {"family": families[type(leak)], **plain, "count": count.tolist()}
 
@@ -82,8 +127,11 @@ def _term(entry: Any) -> tuple[Leak, np.ndarray]:
     given = entry.keys() - {"family", "sum"}
     if given != {*fields, "count"}:
         raise ValueError(f"{name} has {_names(given)}: expected {_names({*fields, 'count'})}")
-    values = {key: _array(key, entry[key]) for key in given}
+    values: dict[str, Any] = {key: _array(key, entry[key]) for key in given}
     count = values.pop("count")
+    if "orders" in values:  # the one parameter that is no array over the grid
+        values["orders"] = tuple(np.ravel(values["orders"]).tolist())
+        values["divergences"] = np.atleast_1d(values["divergences"])
     leak = FAMILIES[name](**values)
     try:
         shape = np.broadcast_shapes(leak.shape, count.shape)

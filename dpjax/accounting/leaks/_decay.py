@@ -3,7 +3,7 @@
 import numpy as np
 
 _LEVELS = 24
-_RATIO = 1.5
+_RATIO = 1.5  # of neighbouring levels, at most
 
 
 def log_decay_of_floor(points: np.ndarray, log_floor: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -27,7 +27,9 @@ def log_decay_of_floor(points: np.ndarray, log_floor: np.ndarray, y: np.ndarray)
     right = np.minimum.accumulate(np.where(index >= top, log_floor, np.inf), 1)
     left = np.minimum.accumulate(np.where(index <= top, log_floor, np.inf)[:, ::-1], 1)
     highest = log_floor.max(1)
-    heights = np.exp(highest[:, None] - np.log(_RATIO) * np.arange(_LEVELS))
+    # a floor of small range has levels all the way down
+    ratio = np.minimum((highest - log_floor.min(1)) / (_LEVELS - 1), np.log(_RATIO))
+    heights = np.exp(highest[:, None] - ratio[:, None] * np.arange(_LEVELS))
     heights[:, -1] *= 0.999  # the lowest cell is on the stack's foot, whatever the rounding
     thickness = -np.diff(heights, axis=1, append=0)
     total = np.zeros(y.shape)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpjax.accounting.leaks import Leak
+from dpjax.accounting.leaks._decay import log_decay_of_floor
 from dpjax.accounting.leaks._series import log1p
 
 TURN = 4.0  # what an exponent may change over half a panel
@@ -122,6 +123,18 @@ class SymmetricLeak(Leak):
         return value.reshape(full), np.where(nodes == 0, 0, error).reshape(full)
 
 
+def log_decay_of_half(
+    loss: np.ndarray, log_floor: np.ndarray, c: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    """As `log_decay_of_floor`, of the whole tilted law, from cells of the half where L > 0.
+
+    Its density at -L is exp(-(2 c + 1) L) times that at L. Cells that do not start at 0 are alone.
+    """
+    mirrored = np.where(loss[:, :1] > 0, -np.inf, log_floor - (2 * c + 1) * loss[:, 1:])
+    points = np.concatenate([-loss[:, :0:-1], loss], 1)
+    return log_decay_of_floor(points, np.concatenate([mirrored[:, ::-1], log_floor], 1), y)
+
+
 def _weighted(leak: Any, plan: Plan, panels: int) -> Law:
     """The law on all abscissas, with the weights of the quadrature in log_p, and its atom."""
     low, high = plan.low[:, None], plan.high[:, None]
@@ -177,7 +190,7 @@ def _moments(
 
 def _turned(even: np.ndarray, odd: np.ndarray, loss: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Sum of odd i s k - even s^2 over the abscissas, on (rows, nodes)."""
-    real, imaginary = np.empty((2, *y.shape))
+    real, imaginary = np.empty(y.shape), np.empty(y.shape)
     width = max(1, _BLOCK // loss.size)
     for i in range(0, y.shape[1], width):
         half = y[:, i : i + width, None] * (loss / 2)[:, None]

@@ -11,8 +11,15 @@ from scipy import special
 from dpjax.accounting import gaussian
 from dpjax.accounting.leaks import Tails
 from dpjax.accounting.leaks._amplified import log_delta_of_sample, log_mixed_ratio, posterior
-from dpjax.accounting.leaks._decay import log_decay_of_floor
-from dpjax.accounting.leaks._symmetric import ELLIPSE, HEAVY, TURN, Law, Plan, SymmetricLeak
+from dpjax.accounting.leaks._symmetric import (
+    ELLIPSE,
+    HEAVY,
+    TURN,
+    Law,
+    Plan,
+    SymmetricLeak,
+    log_decay_of_half,
+)
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 
 _UNIT = np.finfo(float).eps
@@ -153,7 +160,7 @@ class _Replaced(SymmetricLeak):
         log_slope = np.log(slope) - 2 * np.log(s)
         floor = np.minimum(log_w[:, 1:], log_w[:, :-1]) - bend
         floor = floor - np.maximum(log_slope[:, 1:], log_slope[:, :-1]) - h / (2 * s**2)
-        result[todo] = log_decay_of_floor(law.loss, floor - 1e-9, y[todo])
+        result[todo] = log_decay_of_half(law.loss, floor - 1e-9, c, y[todo])
         return result.reshape(shape)
 
 

@@ -9,8 +9,14 @@ import numpy as np
 
 from dpjax.accounting.leaks import Tails
 from dpjax.accounting.leaks._amplified import log_mixed_ratio, posterior
-from dpjax.accounting.leaks._decay import log_decay_of_floor
-from dpjax.accounting.leaks._symmetric import ELLIPSE, TURN, Law, Plan, SymmetricLeak
+from dpjax.accounting.leaks._symmetric import (
+    ELLIPSE,
+    TURN,
+    Law,
+    Plan,
+    SymmetricLeak,
+    log_decay_of_half,
+)
 
 _UNIT = np.finfo(float).eps
 _HALF_PANEL = 0.38  # of z: the ellipse stays within |Im z| < pi / 2
@@ -151,7 +157,7 @@ class _Replaced(SymmetricLeak):
         turn = np.minimum(y * end.loss, np.pi / 2)
         atoms = 2 * up * down / (up + down) * np.sin(turn) ** 2
         far = np.maximum(y, np.pi / 2 / end.loss)
-        faded = -np.expm1(log_decay_of_floor(law.loss, floor, far))
+        faded = -np.expm1(log_decay_of_half(law.loss, floor, c, far))
         lost = np.where(turn < np.pi / 2, np.minimum(atoms, faded), faded)
         result[todo] = np.log1p(-np.clip(np.nan_to_num(lost) * (1 - 1e-9), 0, 1 - 1e-300))
         return result.reshape(shape)
