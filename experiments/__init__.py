@@ -7,7 +7,15 @@ CSV alone, so what is in the picture is in the table beside it.
 """
 
 # What the article needs: all of it runs when no name is given, and two runs give the same bytes.
-NAMES = ("error_versus_epsilon", "distributions", "budget", "crossover", "dp_sgd")
+NAMES = (
+    "error_versus_epsilon",
+    "distributions",
+    "budget",
+    "crossover",
+    "membership",
+    "linkage",
+    "dp_sgd",
+)
 
 # Measurements of the machine: run by name, into a folder of their own.
 BENCHMARKS = ("throughput", "accounting")
