@@ -9,6 +9,8 @@ are loaded on first use:
     rdp         the Rényi curve of a loss and its conversion to (epsilon, delta)
     exact       the (epsilon, delta) of a loss with a certified bracket
     gaussian    closed forms of Gaussian noise
+    parallel    the largest epsilon over disjoint parts
+    events      losses from the events of the package dp-accounting
     calibrate   the least noise that meets a target
     zcdp        zero-concentrated differential privacy
     gdp         Gaussian differential privacy, and its central limit approximation
@@ -25,12 +27,14 @@ if TYPE_CHECKING:
     from dpjax.accounting import basic as basic
     from dpjax.accounting import bounds as bounds
     from dpjax.accounting import calibrate as calibrate
+    from dpjax.accounting import events as events
     from dpjax.accounting import exact as exact
     from dpjax.accounting import filters as filters
     from dpjax.accounting import gaussian as gaussian
     from dpjax.accounting import gdp as gdp
     from dpjax.accounting import ledger as ledger
     from dpjax.accounting import loss as loss
+    from dpjax.accounting import parallel as parallel
     from dpjax.accounting import rdp as rdp
     from dpjax.accounting import risk as risk
     from dpjax.accounting import zcdp as zcdp
@@ -39,12 +43,14 @@ __all__ = [
     "basic",
     "bounds",
     "calibrate",
+    "events",
     "exact",
     "filters",
     "gaussian",
     "gdp",
     "ledger",
     "loss",
+    "parallel",
     "rdp",
     "risk",
     "zcdp",
