@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from dpjax.accounting import discretized, exact, gaussian, loss
+from dpjax.accounting import _grid_laws, discretized, exact, gaussian, loss
+from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
+from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
 
 DATA = Path(__file__).parent / "data"
 SAMPLED = loss.sampled_gaussian(0.01, 1.0)
@@ -75,7 +77,8 @@ def test_composed_laplace_has_its_atoms_on_the_grid(case):
 
 
 @pytest.mark.usefixtures("coarse")
-def test_the_line_lies_within():
+def test_the_line_lies_within(monkeypatch):
+    monkeypatch.setattr(discretized, "_MOST", 1 << 16)
     for composition in (
         50 * SAMPLED,
         10 * loss.laplace(1.0) + 3 * loss.laplace(2.3) + loss.gaussian(3.0),
@@ -88,7 +91,41 @@ def test_the_line_lies_within():
             lower, _, upper = epsilon(composition, direction, 1e-6)
             assert lower <= line[2]
             assert line[0] <= upper
-            assert upper - lower <= 2e-3 * upper  # 32,768 points
+            assert upper - lower <= 2e-3 * upper  # 65,536 points
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize(
+    "leak",
+    [
+        PoissonGaussian(np.array([0.01]), np.array([1.0])),
+        PoissonGaussian(np.array([0.3]), np.array([0.5])),
+        PoissonLaplace(np.array([0.01]), np.array([1.0])),
+        PoissonLaplace(np.array([1e-6]), np.array([3.0])),
+    ],
+)
+def test_one_law_lies_between_its_two_on_the_grid(leak, direction):
+    """Their deltas bracket the release's own, and the gap falls with the square of the step."""
+    top = float(leak.supremum(direction)[0])
+    other = {"remove": "add", "add": "remove"}[direction]
+    low = -min(float(leak.supremum(other)[0]), 8.0)
+    high = min(top, 8.0)
+    gaps = []
+    for size in (1 << 10, 1 << 13):
+        step = (high - low) / size
+        at = low + (high - low) * np.array([0.21, 0.4, 0.63, 0.97])
+        grid = (leak, direction, low - step, step, size + 3)
+        with np.errstate(all="ignore"):
+            below, above = _grid_laws.gathered(*grid), _grid_laws.spread(*grid)
+        truth = np.exp(leak.log_delta_once(np.maximum(at, 0), direction))
+        points = low + step * np.arange(-1, size + 2)
+        gain = np.maximum(-np.expm1(np.maximum(at, 0)[:, None] - points), 0)
+        under, over = gain @ below.masses, gain @ above.masses + above.lost
+        assert np.all(under <= truth * (1 + 1e-9) + 1e-15)
+        assert np.all(truth * (1 - 1e-9) <= over + 1e-15)
+        assert np.all(below.masses >= 0)
+        gaps.append(over - under)
+    assert np.all(gaps[1] <= gaps[0] / 20 + 1e-12)
 
 
 def test_two_different_laplace_mechanisms_by_hand():

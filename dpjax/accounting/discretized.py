@@ -1,64 +1,36 @@
 """Short compositions on a fine grid of losses, with a proven bracket: where a line would be long.
 
-With S the sum of independent losses L_i under P and x_i = exp(-L_i),
-
-    delta(epsilon) = E[(1 - exp(epsilon) x_1 x_2 ...)_+],
-
-which is convex and falling in each x_i. So, each law in its turn:
-
-- spreading the mass of a cell to the two grid points around it, its mean of x kept, only raises
-  delta (Jensen). This is "connect the dots" (Doroshenko et al. 2022, Section 3);
-- gathering the mass of a cell at its mean of x only lowers delta. The cells' edges are chosen so
-  that the mean lies almost on a grid point, all points are moved left by what is missing at most of
-  them, and the rest goes a whole point to the left, which again only lowers delta.
-
-Both mistakes are of second order in the grid's step. The laws are tilted by exp(c l), with c the
-saddle, and composed by an FFT, whose rounding is small against the tilted law where it counts. On
-a ring of N points the sum wraps around: what leaves the window is bounded by Chernoff. The bracket
-adds it, the tails cut off, and the roundings of tails, losses, FFT (each of its log2 N stages errs
-by some units of the sum of moduli) and powers.
+Each release's law is brought to one grid, from above and from below (see `_grid_laws.py`). The laws
+are tilted by exp(c l), with c the saddle, and composed by an FFT, whose rounding is small against
+the tilted law where it counts. On a ring of N points the sum wraps around: what leaves the window
+is bounded by Chernoff. The bracket adds it, the tails cut off, and the roundings of tails, losses,
+FFT (each of its log2 N stages errs by some units of the sum of moduli) and powers.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
 from dpjax.accounting import contour
+from dpjax.accounting._grid_laws import Law, aligned, cells, gathered, spread
 from dpjax.accounting._roots import bracketed_root
 from dpjax.accounting.leaks import Leak
 from dpjax.accounting.loss import PrivacyLoss
 
 _UNIT = np.finfo(float).eps
-_CUT = 30.0  # tails are cut at exp(-30) of the answer
-_FIRST, _MOST = 1 << 16, 1 << 21  # points of the ring
+_CUT = 20.0  # tails are cut at exp(-20) of the answer
+_FIRST, _MOST = 1 << 14, 1 << 18  # points of the ring
 _FAR = 20.0  # units of 1 / c that an answer may be from the saddle's
 _AIM = 2e-7  # relative width of a bracket at which no finer grid is tried
-_COARSE = 1 << 12  # points of the laws that steer
-_PLACES = 2.0 ** (np.arange(-20, 29) / 2)  # of Chernoff's bounds
-
-
-class _Law(NamedTuple):
-    """Masses on start + step * (0, 1, ...), the mass left out above, and the losses' rounding."""
-
-    start: float
-    step: float
-    masses: np.ndarray
-    lost: float
-    slip: float
-
-
-class _Cells(NamedTuple):
-    """P and Q of cells, bounds on their errors, and on that of the cells' edges."""
-
-    p: np.ndarray
-    p_error: np.ndarray
-    q: np.ndarray
-    q_error: np.ndarray
-    slip: float
+_POOR = 1e-2  # and from which on the plan may be at fault and not the grid
+_TURNS = 4
+_WIDENING = np.geomspace(1e-12, 1, 1200)  # edges of the laws that steer
+_PLACES = 2.0 ** (np.arange(-20, 80) / 2)  # of Chernoff's bounds
+_FINEST = 1 << 11  # places tried, in units of 1 over the widest law
 
 
 class _Plan(NamedTuple):
@@ -78,9 +50,12 @@ class _Plan(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Coarse(Leak):
-    """The sum of coarse laws, of which only the cumulant is wanted: it steers."""
+    """The sum of laws without their tails, of which only the cumulant is wanted: it steers.
 
-    laws: list[_Law]
+    `laws` holds losses and the log of their masses, in cells that widen with their distance from 0.
+    """
+
+    laws: list[tuple[np.ndarray, np.ndarray]]
     counts: list[float]
 
     @property
@@ -91,10 +66,9 @@ class _Coarse(Leak):
     def cumulant(self, t: np.ndarray, direction: str) -> np.ndarray:
         """Sum of count * log E exp(t l); t real, (1, nodes)."""
         total = np.zeros(t.shape)
-        for law, count in zip(self.laws, self.counts, strict=True):
-            points = law.start + law.step * np.arange(law.masses.size)
-            logs = np.log(law.masses) - np.log(law.masses.sum())
-            total += count * special.logsumexp(logs[:, None] + points[:, None] * t, 0)
+        for (points, logs), count in zip(self.laws, self.counts, strict=True):
+            terms = np.nan_to_num(logs[:, None] + points[:, None] * t, nan=-np.inf)
+            total += count * special.logsumexp(terms, 0)
         return total
 
 
@@ -129,20 +103,26 @@ def _refine(
     """Row by row on finer and finer grids, until the bracket is narrow; (3, rows)."""
     result = known.copy()
     for row in range(len(wanted)):
-        for_epsilon, size = answer is _solve, _FIRST
-        part = loss.take(np.array([row]))
-        plan = _plan(part, direction, wanted[row], known[:, row], for_epsilon)
-        while plan is not None:
-            pair = _compose(plan, direction, size)
-            found = answer(pair, float(wanted[row]), result[:, row])
-            lower, upper = max(found[0], result[0, row]), min(found[2], result[2, row])
-            result[:, row] = lower, np.clip(found[1], lower, upper), upper
+        part, place, size, turn = loss.take(np.array([row])), float(wanted[row]), _FIRST, 0
+        for_epsilon = answer is _solve
+        find = contour.saddle_for_delta if for_epsilon else contour.saddle_for_epsilon
+        log_size = place if for_epsilon else max(known[1, row], known[2, row] - 100)
+        plan = None
+        while (plan := _plan(part, direction, log_size, find, place) or plan) is not None:
+            found = answer(_compose(plan, direction, size), float(wanted[row]), result[:, row])
+            lower, upper = np.fmax(found[0], result[0, row]), np.fmin(found[2], result[2, row])
+            result[:, row] = lower, np.clip(np.nan_to_num(found[1], nan=upper), lower, upper), upper
             width = (upper - lower) / (upper if for_epsilon else 1)
-            if size == _MOST or not width > _AIM:
+            if not width > _AIM or turn == _TURNS or (turn > 0 and size == _MOST):
                 break
-            # the width falls with the square of the step
-            finer = 2.0 ** np.ceil(np.log2(min(width / _AIM, 1e9)) / 2)
-            size = int(min(size * finer, _MOST))
+            # the estimate steers better than what the first plan knew
+            if for_epsilon:
+                find, place = contour.saddle_for_epsilon, float(result[1, row])
+            else:
+                log_size = float(result[1, row])
+            turn += 1
+            if turn > 1 or width < _POOR:  # the width falls with the square of the step
+                size = int(min(size * 2.0 ** np.ceil(np.log2(min(width / _AIM, 1e9)) / 2), _MOST))
     return result
 
 
@@ -154,8 +134,6 @@ class _Composed:
         points: The losses, rising.
         terms: exp(-c (points - origin)) times the masses; their sum, weighted, is the answer.
         noise: The same of the bound on the masses' errors.
-        decay: exp(origin - points).
-        rounding: Bound on the rounding of the sum of all terms from here on.
         origin: A loss near the answer.
         c: The tilt.
         log_scale: What `terms` are relative to.
@@ -167,8 +145,6 @@ class _Composed:
     points: np.ndarray
     terms: np.ndarray
     noise: np.ndarray
-    decay: np.ndarray
-    rounding: np.ndarray
     origin: float
     c: float
     log_scale: float
@@ -181,13 +157,15 @@ class _Composed:
         epsilon = epsilon - sign * self.slip
         first = int(np.searchsorted(self.points, epsilon, side="right"))
         terms, noise = self.terms[first:], self.noise[first:]
-        gain = 1 - np.exp(epsilon - self.origin) * self.decay[first:]
-        total = float(terms @ gain)
-        error = float(noise @ gain) + 8 * _UNIT * float(noise.sum()) + self.rounding[first]
+        gain = -np.expm1(epsilon - self.points[first:])
+        part = terms * gain
+        total = float(part.sum())
+        error = float((noise * gain).sum()) + 64 * _UNIT * float(np.abs(part).sum())
         outside = np.exp(self.log_outside - self.c * epsilon - self.log_scale)
-        error += outside + (self.lost * np.exp(-self.log_scale) if sign == 1 else 0)
+        error += 1.001 * outside + (self.lost * np.exp(-self.log_scale) if sign == 1 else 0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return float(self.log_scale + np.log(np.maximum(total + sign * error, 0)))
+            value = self.log_scale + np.log(np.maximum(total + sign * error, 0))
+        return float(value + sign * 4 * _UNIT * (abs(self.log_scale) + self.c * abs(self.origin)))
 
 
 def _solve(pair: tuple[_Composed, _Composed], log_delta: float, known: np.ndarray) -> np.ndarray:
@@ -235,39 +213,49 @@ def _evaluate(pair: tuple[_Composed, _Composed], epsilon: float, known: np.ndarr
 
 
 def _between(pair: tuple[_Composed, _Composed], epsilon: float) -> float:
-    """Spreading adds step^2 / 6 to the variance and gathering takes step^2 / 12: 1 to 2 cancels."""
+    """Spreading adds step^2 / 6 to the variance and gathering takes step^2 / 4: 3 to 2 cancels."""
     ends = np.array([law.delta(epsilon, 0) for law in pair])
-    return float(np.logaddexp(ends[0] + np.log(2 / 3), ends[1] + np.log(1 / 3)))
+    return float(np.logaddexp(ends[0] + np.log(2 / 5), ends[1] + np.log(3 / 5)))
 
 
 def _plan(
-    loss: PrivacyLoss, direction: str, wanted: float, known: np.ndarray, for_epsilon: bool
+    loss: PrivacyLoss, direction: str, log_size: float, find: Callable[..., Any], wanted: float
 ) -> _Plan | None:
-    """Where the grids lie, from coarse laws without the tails; None if that fails."""
+    """Where the grids lie, from coarse laws without the tails; None if that fails.
+
+    `log_size` is about the log of delta, and `find` gives the saddle of what is wanted.
+    """
     terms = [(leak, float(count[0])) for leak, count in loss.terms if count[0] > 0]
-    size = wanted if for_epsilon else max(known[1], known[2] - 100)
-    if not size > -600:  # the tails to be cut would underflow
+    if not log_size > -600:  # the tails to be cut would underflow
         return None
-    log_cut = size - _CUT - np.log(sum(count for _, count in terms))
+    log_cut = log_size - _CUT - np.log(sum(count for _, count in terms))
     ranges = [_range(leak, direction, log_cut) for leak, _ in terms]
-    laws = []
+    laws: list[tuple[np.ndarray, ...]] = []
     for (leak, _), (low, high) in zip(terms, ranges, strict=True):
-        step = (high - low) / _COARSE
-        if not (np.isfinite(step) and step > 0):
+        if not (np.isfinite(high - low) and high > low):
             return None
-        laws.append(_spread(leak, direction, low, step, _COARSE + 1, 0.0))
-    coarse = _Coarse(laws, [count for _, count in terms])
-    find = contour.saddle_for_delta if for_epsilon else contour.saddle_for_epsilon
+        edges = np.concatenate([low * _WIDENING[::-1], [0], high * _WIDENING])
+        edges[0] -= 1e-9 * (high - low)  # an atom at the end is in the first cell
+        p, _, q, _, _ = cells(leak, direction, edges)
+        mean, log_p = np.clip(np.log(p / q), edges[:-1], edges[1:]), np.log(p / p.sum())
+        p[[0, -1]] += np.exp(log_cut)  # what is cut off may be gathered at the ends
+        log_more = np.log(p / p.sum())
+        laws.append(((edges[:-1], log_more), (mean, log_p), (edges[1:], log_more)))
+    counts = [count for _, count in terms]
+    leftmost, coarse, rightmost = (_Coarse(list(side), counts) for side in zip(*laws, strict=True))
     saddle = find(PrivacyLoss(((coarse, np.array([1])),)), direction, np.array([wanted]))
     c, origin = float(saddle.c[0]), float(saddle.epsilon[0])
-    right = coarse.cumulant((c + _PLACES)[None], direction)[0]
-    left = coarse.cumulant((c - _PLACES)[None], direction)[0]
-    here = coarse.cumulant(np.array([[c]]), direction)[0, 0]
-    bottoms, tops = (here - left - _CUT) / _PLACES, (right - here + _CUT) / _PLACES
-    places = _PLACES[np.nanargmax(bottoms)], _PLACES[np.nanargmin(tops)]
+    width = max(high - low for low, high in ranges)
+    places = _PLACES[_PLACES * width <= _FINEST]  # beyond, the grid's own steps tell
+    right = rightmost.cumulant(np.append(c, c + places)[None], direction)[0]
+    left = leftmost.cumulant(np.append(c, c - places)[None], direction)[0]
+    bottoms = (left[0] - left[1:] - _CUT) / places
+    tops = (right[1:] - right[0] + _CUT) / places
+    places = places[np.nanargmax(bottoms)], places[np.nanargmin(tops)]
     bottom, top = np.nanmax(bottoms), np.nanmin(tops)
-    width = max([top - bottom, *(high - low for low, high in ranges)])
-    if not (np.isfinite(width) and width > 0 and np.isfinite(c) and np.isfinite(origin)):
+    width = max(top - bottom, width)
+    # beyond such a tilt the exponents' rounding is no longer small
+    if not (0 < width < np.inf and np.isfinite(origin) and c * (width + abs(bottom)) < 1e7):
         return None
     return _Plan(terms, ranges, c, origin, bottom, width, places)
 
@@ -281,16 +269,16 @@ def _compose(plan: _Plan, direction: str, size: int) -> tuple[_Composed, _Compos
             # a law between two ends may have atoms there: both on the grid
             step = (largest - least) / np.floor((largest - least) / step)
             break
-    both = []
-    for law in (_gathered, _spread):
-        parts = []
-        for (leak, _), (low, high) in zip(plan.terms, plan.ranges, strict=True):
-            end = _ends(leak, direction)[1]
-            points = int(np.ceil((high - low) / step)) + 3
-            start = end - step * (points - 2) if high == end else low - step
-            parts.append(law(leak, direction, start, step, points, plan.c))
-        both.append(_power(parts, plan, size))
-    return both[0], both[1]
+    grids = []
+    for (leak, _), (low, high) in zip(plan.terms, plan.ranges, strict=True):
+        end = _ends(leak, direction)[1]
+        points = int(np.ceil((high - low) / step)) + 3
+        start = end - step * (points - 2) if high == end else low - step
+        if high < end:
+            start = aligned(leak, direction, start, step, points)
+        grids.append((leak, direction, start, step, points))
+    below, above = ([law(*grid) for grid in grids] for law in (gathered, spread))
+    return _power(below, plan, size), _power(above, plan, size)
 
 
 def _ends(leak: Leak, direction: str) -> tuple[float, float]:
@@ -316,78 +304,11 @@ def _range(leak: Leak, direction: str, log_cut: float) -> tuple[float, float]:
             middle = (inner + outer) / 2
             light = getattr(leak.tails(np.array([middle]), direction), tail)[0] <= np.exp(log_cut)
             inner, outer = (inner, middle) if light else (middle, outer)
-        found.append(outer)
+        found.append(end if abs(outer - end) <= 1e-9 * abs(end) else outer)
     return found[0], found[1]
 
 
-def _cells(leak: Leak, direction: str, edges: np.ndarray) -> _Cells:
-    """P and Q of the cells (edge, next edge], bounds on their errors, and the losses' rounding.
-
-    A difference of tails errs by their own errors: it is taken on the side where they are smaller.
-    """
-
-    def between(above: np.ndarray, below: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        low, high = above[:-1] < 0.5, above[:-1]
-        mass = np.where(low, high - above[1:], below[1:] - below[:-1])
-        tail = np.where(low, high, below[1:])
-        error = _UNIT * (8 - 4 * np.log(np.maximum(tail, 1e-300))) * tail + 1e-300
-        return np.maximum(mass, 0), error
-
-    tails = leak.tails(edges, direction)
-    p, p_error = between(tails.p_above, tails.p_below)
-    q, q_error = between(tails.q_above, tails.q_below)
-    slip = float(np.max(tails.slip[np.isfinite(tails.slip)], initial=0))
-    return _Cells(p, p_error, q, q_error, slip)
-
-
-def _spread(leak: Leak, direction: str, start: float, step: float, size: int, c: float) -> _Law:
-    """From above: cells between the points, each spread to both ends."""
-    points = start + step * np.arange(size)
-    p, p_error, q, q_error, slip = _cells(leak, direction, points)
-    tails = leak.tails(points[[0, -1]], direction)
-    p = p + p_error
-    ratio = np.exp(np.minimum(points[:-1] + np.log(q / p), 0))
-    share = (1 - ratio) / -np.expm1(-step)  # of the right end, to keep the mean of exp(-l)
-    share = share + (p_error / p + q_error / np.maximum(q, 1e-300) + 8 * _UNIT) / step
-    share = np.where(np.isnan(share), 1, np.clip(share, 0, 1))
-    masses = np.zeros(size)
-    masses[:-1] += p * (1 - share)
-    masses[1:] += p * share
-    masses[0] += tails.p_below[0]
-    return _Law(start, step, masses, float(tails.p_above[1]) * (1 + 1e-12) + 1e-300, slip)
-
-
-def _gathered(leak: Leak, direction: str, start: float, step: float, size: int, c: float) -> _Law:
-    """From below: cells around the points, each gathered at its mean of exp(-l) and moved left."""
-    points = start + step * np.arange(size)
-    edges = np.concatenate([points - step / 2, [np.inf]])
-
-    def gather() -> tuple[np.ndarray, np.ndarray, float]:
-        """Masses, how far right of its point each has its mean, and the losses' rounding."""
-        p, p_error, q, q_error, slip = _cells(leak, direction, edges)
-        p = np.maximum(p - p_error, 0)
-        past = -np.log((q + q_error) / p) - points - 4 * _UNIT * np.abs(points)
-        return p, np.where(np.isnan(past), -step, past), slip
-
-    p, past, slip = gather()
-    for _ in range(2):  # edges that bring the means near the points
-        shift = np.clip(past, -0.4 * step, 0.4 * step)
-        moved = edges[1:-1] - (shift[1:] + shift[:-1]) / 2
-        edges[1:-1] = np.clip(moved, points[1:] - 0.9 * step, points[1:] - 0.1 * step)
-        p, past, slip = gather()
-    # moved left by s, or by s + step those that are not even s left of their point
-    order = np.argsort(past)
-    left, weight = past[order], (p * np.exp(c * (points - points[-1])))[order]
-    weight = weight / max(weight.sum(), 1e-300)
-    cost = np.maximum(-left, 0) + step * (np.cumsum(weight) - weight)
-    shift = max(-float(left[np.argmin(cost)]), 0.0)
-    far = past < -shift
-    masses = np.where(far, 0, p)
-    masses[:-1] += np.where(far, p, 0)[1:]
-    return _Law(start - shift, step, masses, 0.0, slip)
-
-
-def _power(laws: list[_Law], plan: _Plan, size: int) -> _Composed:
+def _power(laws: list[Law], plan: _Plan, size: int) -> _Composed:
     """The law of the sum, on the points of the window."""
     c, step, origin = plan.c, laws[0].step, plan.origin
     counts = [count for _, count in plan.terms]
@@ -433,11 +354,6 @@ def _power(laws: list[_Law], plan: _Plan, size: int) -> _Composed:
         points,
         weights * masses,
         weights * (error + 4 * _UNIT * (1 + np.abs(c * (points - origin))) * np.abs(masses)),
-        np.exp(origin - points),
-        np.append(
-            (72 + masses.size / 2) * _UNIT * np.cumsum(weights[::-1] * np.abs(masses)[::-1])[::-1],
-            0.0,
-        ),
         origin,
         c,
         log_scale - c * origin,

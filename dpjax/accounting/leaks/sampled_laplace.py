@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpjax.accounting.leaks import REMOVE_ADD, Leak
+from dpjax.accounting.leaks import REMOVE_ADD, Leak, Tails
 from dpjax.accounting.leaks._amplified import log_delta_of_sample
 from dpjax.accounting.leaks._decay import log_decay_of_floor
 from dpjax.accounting.leaks._series import expm1_less, log1p
@@ -40,6 +40,7 @@ class PoissonLaplace(Leak):
 
     directions = REMOVE_ADD
     max_nodes = 1 << 13
+    has_tails = True
 
     def cumulant(self, t: np.ndarray, direction: str) -> np.ndarray:
         """Log of the atoms and the integral."""
@@ -60,7 +61,11 @@ class PoissonLaplace(Leak):
         value[t == 0] = 0
         todo = np.flatnonzero((e0 > 0) & np.isfinite(e0) & (q > 0))
         value[todo] = np.where(t[todo] == 0, 0, np.inf)  # a bound, for what is not integrated
-        panels = _panels(q[todo], e0[todo], np.abs(t[todo]).max(1, initial=0) + 1)
+        least = np.real(t[todo]).min(1, initial=np.inf) + (direction == "remove")
+        low, high = (np.zeros(e0.shape) for _ in range(2))
+        low[todo], high[todo] = _ends(q[todo], e0[todo], least, direction)
+        power = np.abs(t[todo]).max(1, initial=0) + 1
+        panels = _panels(q[todo], e0[todo], low[todo], high[todo], power)
         for size in np.unique(panels[panels <= _MOST]):
             rows = todo[panels == size]
             some = max(1, _BLOCK // int(16 * size * t.shape[1]))
@@ -68,8 +73,9 @@ class PoissonLaplace(Leak):
                 width = max(1, _BLOCK // int(16 * size))
                 for i in range(0, t.shape[1], width):
                     here = np.ix_(part, np.arange(i, min(i + width, t.shape[1])))
-                    grid = _abscissas(e0[part], int(size))
-                    value[here], error[here] = _moments(*grid, q[part], t[here], direction)
+                    grid = _abscissas(low[part], high[part], e0[part], int(size))
+                    cut = high[part] - low[part] < 2 * e0[part]
+                    value[here], error[here] = _moments(*grid, q[part], t[here], direction, cut)
         return value.reshape(full), error.reshape(full)
 
     def log_delta_once(self, epsilon: np.ndarray, direction: str) -> np.ndarray:
@@ -81,6 +87,37 @@ class PoissonLaplace(Leak):
                 return np.asarray(np.log(np.maximum(-np.expm1((epsilon - e0) / 2), 0)))
 
         return log_delta_of_sample(epsilon, q, direction, inside)
+
+    @np.errstate(all="ignore")
+    def tails(self, loss: np.ndarray, direction: str) -> Tails:
+        """Those of z on both sides of the place whose loss it is, atoms at -e0 and e0 included.
+
+        There A(z > y) = exp(-(y + e0) / 2) / 2, and without sampling B is A with z turned around.
+        """
+        q, e0 = np.broadcast_arrays(self.sampling_probability, self._pure())
+        level = loss if direction == "remove" else -loss
+        near = np.log(np.maximum(np.expm1(np.minimum(level, 1)) / q + 1, 0))
+        far = level - np.log(q) + np.log1p(-(1 - q) * np.exp(-np.maximum(level, 1)))
+        z = np.where(level < 1, near, far)
+        share = np.exp(np.minimum(np.log(q) + z - level, 0))  # the slope of the loss in z
+        slip = 8 * _UNIT * (np.abs(level) + q + share * (1 + np.abs(z)))
+        inside = np.clip(z, -e0, e0)
+        low, high = 1 - np.exp(-(inside + e0) / 2) / 2, np.exp(-(inside + e0) / 2) / 2
+        shifted_low, shifted_high = np.exp((inside - e0) / 2) / 2, 1 - np.exp((inside - e0) / 2) / 2
+        # an atom at the place is not above it; in direction add, where losses rise as z falls, it
+        # is not below it
+        under = z < -e0 if direction == "remove" else z <= -e0
+        over = z >= e0 if direction == "remove" else z > e0
+        low, high = (np.where(over, 1 - i, np.where(under, i, v)) for i, v in ((0, low), (1, high)))
+        shifted_low, shifted_high = (
+            np.where(over, 1 - i, np.where(under, i, v))
+            for i, v in ((0, shifted_low), (1, shifted_high))
+        )
+        mixed_low = (1 - q) * low + q * shifted_low
+        mixed_high = (1 - q) * high + q * shifted_high
+        if direction == "remove":
+            return Tails(mixed_high, mixed_low, high, low, slip)
+        return Tails(low, high, mixed_low, mixed_high, slip)
 
     def supremum(self, direction: str) -> np.ndarray:
         """log(1 - q + q exp(e0)) for remove, -log(1 - q + q exp(-e0)) for add."""
@@ -142,24 +179,48 @@ class PoissonLaplace(Leak):
         return q.ravel(), e0.ravel()
 
 
-def _panels(q: np.ndarray, e0: np.ndarray, power: np.ndarray) -> np.ndarray:
+def _ends(
+    q: np.ndarray, e0: np.ndarray, power: np.ndarray, direction: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of what is integrated: beyond, it is below exp(-60) of the atom with the largest loss.
+
+    `power` is the least one of exp(+-l), above 0; that atom weighs exp(-e0) / 2 or more.
+    """
+    level = _level(np.stack([-e0, e0], 1), q[:, None])
+    fall = (60 + e0) / np.maximum(power, 1e-300)
+    edge = level[:, 1] - fall if direction == "remove" else level[:, 0] + fall
+    near = np.log(np.expm1(np.minimum(edge, 1)) / q + 1)
+    far = edge - np.log(q) + np.log1p(-(1 - q) * np.exp(-np.maximum(edge, 1)))
+    z = np.where(edge < 1, near, far)
+    z = np.where((level[:, 0] < edge) & (edge < level[:, 1]) & (np.abs(z) < e0), z, np.nan)
+    if direction == "remove":
+        return np.where(np.isnan(z), -e0, z), e0
+    return -e0, np.where(np.isnan(z), e0, z)
+
+
+def _panels(
+    q: np.ndarray, e0: np.ndarray, low: np.ndarray, high: np.ndarray, power: np.ndarray
+) -> np.ndarray:
     """How many panels, a power of two; infinite beyond what is integrated."""
     reach = _HALF_WIDTH * 4.1  # of the ellipse
-    slope = np.minimum(q * np.exp(np.minimum(e0 + reach, _LARGEST)) / (1 - q), 1)
-    least = e0 * np.maximum(1 / _HALF_WIDTH, (power * np.nan_to_num(slope, nan=1) + 0.5) / _TURN)
+    slope = np.minimum(q * np.exp(np.minimum(high + reach, _LARGEST)) / (1 - q), 1)
+    turns = (power * np.nan_to_num(slope, nan=1) + 0.5) / _TURN
+    least = (high - low) / 2 * np.maximum(1 / _HALF_WIDTH, turns)
     size = 2.0 ** np.ceil(np.log2(np.maximum(least, 1)))
     return np.where(e0 < _LARGEST, size, np.inf)
 
 
-def _abscissas(e0: np.ndarray, panels: int) -> tuple[np.ndarray, np.ndarray]:
+def _abscissas(
+    low: np.ndarray, high: np.ndarray, e0: np.ndarray, panels: int
+) -> tuple[np.ndarray, np.ndarray]:
     """The values of z and the log of their chance, atoms first and last; (rows, 16 panels + 2)."""
-    e0 = e0[:, None]
+    e0, half, middle = e0[:, None], (high - low)[:, None] / 2, (high + low)[:, None] / 2
     unit = ((2 * np.arange(panels)[:, None] + 1 + _NODES) / panels - 1).ravel()
     log_share = np.tile(np.log(_WEIGHTS / panels), panels)
-    z = np.concatenate([-e0, e0 * unit, e0], 1)
-    inside = log_share + np.log(e0 / 4) - e0 * (unit + 1) / 2
-    half = np.full_like(e0, -np.log(2))
-    return z, np.concatenate([half, inside, half - e0], 1)
+    inside = middle + half * unit
+    log_chance = log_share + np.log(half / 4) - (inside + e0) / 2
+    atom = np.full_like(e0, -np.log(2))
+    return np.concatenate([-e0, inside, e0], 1), np.concatenate([atom, log_chance, atom - e0], 1)
 
 
 def _level(z: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -171,9 +232,14 @@ def _level(z: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def _moments(
-    z: np.ndarray, log_weight: np.ndarray, q: np.ndarray, t: np.ndarray, direction: str
+    z: np.ndarray,
+    log_weight: np.ndarray,
+    q: np.ndarray,
+    t: np.ndarray,
+    direction: str,
+    cut: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log E_A of the docstring and its error, on (rows, nodes)."""
+    """Log E_A of the docstring and its error, on (rows, nodes); `cut` where some z are left out."""
     remove = direction == "remove"
     q, level = q[:, None], _level(z, q[:, None])
     w, weight = q * np.expm1(z), np.exp(log_weight)
@@ -194,11 +260,11 @@ def _moments(
     # large exponents, relative to the largest
     exponent = x + (log_weight + (level if remove else 0))[:, None]
     peak = np.real(exponent).max(2)
-    if np.any(peak > _LARGEST):
+    large = (peak > _LARGEST) | cut[:, None]
+    if np.any(large):
         turned = np.exp(exponent - peak[..., None])
         total, modulus = turned.sum(2), np.abs(turned)
         slip = (modulus * (8 + np.abs(exponent))).sum(2) * _UNIT + _TRUNCATION * modulus.sum(2)
-        large = peak > _LARGEST
         value = np.where(large, peak + np.log(total), value)
         error = np.where(large, np.log1p(slip / np.abs(total)), error)
     return value, error + _UNIT * np.abs(np.real(value))
