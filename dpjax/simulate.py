@@ -30,6 +30,12 @@ from dpjax.statistics import Moments
 BLOCK = 65_536
 """Numbers in a block: as many trials of a scalar value, fewer of a longer one."""
 
+COMPILER_OPTIONS = {"xla_cpu_prefer_vector_width": 512}
+"""For `jax.jit` around a simulation: the generator's integers in vectors as wide as the CPU has.
+
+XLA takes half of that by default. The bits are the same; the words come up to 1.7 times as fast.
+"""
+
 _LEAST_TRIALS = 16  # of a block, however long the value: fewer say too little about constant noise
 
 
@@ -50,7 +56,8 @@ def simulate(
 ) -> Moments:
     """Run a mechanism many times and return the statistics of `measure(answer, value)`.
 
-    Pure; works under jit and vmap (over the key and over array arguments of the mechanism).
+    Pure; works under jit and vmap (over the key and over array arguments of the mechanism). A jit
+    of one's own is as fast as none with `compiler_options=COMPILER_OPTIONS` of this module.
 
     Args:
         key: one typed threefry2x32 key, used once.
@@ -95,7 +102,8 @@ def simulate(
         )
     if unit is not None:
         found = jnp.where(jnp.isnan(found), found, jnp.asarray(unit, found.dtype))
-    return run_blocks(seed, mechanism, value, 0, blocks, tail, found, measure=measure, edges=edges)
+    run = run_blocks if isinstance(found, Tracer) else run_compiled
+    return run(seed, mechanism, value, 0, blocks, tail, found, measure=measure, edges=edges)
 
 
 def per_trial(mechanism: Callable[..., Any]) -> Partial:
@@ -164,6 +172,10 @@ def run_blocks(
     run = jax.custom_batching.sequential_vmap(functools.partial(_run, measure))
     start, stop, tail = (jnp.asarray(number, np.int32) for number in (start, stop, tail))
     return run(seed, mechanism, value, start, stop, tail, unit, edges)
+
+
+run_compiled = jax.jit(run_blocks, static_argnames="measure", compiler_options=COMPILER_OPTIONS)
+"""`run_blocks` outside of traced code: the same bits, faster on CPUs."""
 
 
 def _run(

@@ -150,12 +150,12 @@ def words(entry: Entry) -> Run:
     import jax.numpy as jnp
 
     from dpjax import prng
-    from dpjax.simulate import BLOCK
+    from dpjax.simulate import BLOCK, COMPILER_OPTIONS
     from dpjax.sweep.division import CHUNK
 
     devices, chunk = jax.local_devices(), CHUNK * BLOCK
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=COMPILER_OPTIONS)
     def add_up(key: jax.Array, start: jax.Array, stop: jax.Array) -> jax.Array:
         def add(i: jax.Array, lanes: jax.Array) -> jax.Array:
             drawn = prng.words(jax.random.fold_in(key, i), (BLOCK // lanes.size, lanes.size))

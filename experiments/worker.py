@@ -105,6 +105,8 @@ def main(entry: Entry, address: str, index: int) -> None:
     def say(**fields: Any) -> None:
         print(json.dumps(fields), file=answer, flush=True)
 
+    if entry.processes > 1:
+        _take_cores(index, entry.processes)
     device, bound = "cpu", None
     if entry.contestant.startswith(("jax", "dpjax", "words")):
         import jax
@@ -112,7 +114,7 @@ def main(entry: Entry, address: str, index: int) -> None:
         if entry.devices:
             jax.config.update("jax_num_cpu_devices", entry.devices)
         if entry.processes > 1:
-            from dpjax import distributed
+            from dpjax.sweep import distributed
 
             distributed.connect(address, entry.processes, index)
         device = jax.local_devices()[0].device_kind
@@ -128,6 +130,17 @@ def main(entry: Entry, address: str, index: int) -> None:
         rmse = run(int(line))
         seconds = time.perf_counter() - start
         say(seconds=seconds, rmse=rmse, peak_mb=_peak_mb())
+
+
+def _take_cores(index: int, count: int) -> None:
+    """Bind this process to its share of the cores, as Slurm and mpirun do; elsewhere than Linux not.
+
+    JAX has a thread for each core that a process may use. Left to all cores, two processes would cut
+    each small step of their work in two and wait for the halves.
+    """
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, set(cores[index % len(cores) :: count]))
 
 
 def _peak_mb() -> float:

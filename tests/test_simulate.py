@@ -85,6 +85,14 @@ def test_ranges_far_out_have_their_own_trials() -> None:
     assert far.rmse != near.rmse
 
 
+def test_wide_vectors_change_no_bit() -> None:
+    """`simulate` takes them where it is not traced, and must agree with what is under jit."""
+    mechanism = partial(gaussian, scale=3.0)
+    eager = simulate(jax.random.key(1), mechanism, 0.0, 2 * BLOCK + 17)
+    traced = jax.jit(lambda key: simulate(key, mechanism, 0.0, 2 * BLOCK + 17))(jax.random.key(1))
+    assert_same(eager, traced)
+
+
 @pytest.mark.parametrize("mechanism", [laplace, gaussian])
 def test_errors_agree_with_theory(mechanism: Callable) -> None:
     """Each within 5 standard errors: 6e-7."""

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array
 
 from dpjax import _validate, prng
-from dpjax.simulate import run_blocks
+from dpjax.simulate import run_compiled
 from dpjax.statistics import Moments
 from dpjax.sweep import distributed, total
 from dpjax.sweep.checkpoint import load, path_of, save
@@ -148,7 +148,7 @@ def _simulated(jobs: Sequence[Job], chunks: Iterable[Chunk]) -> Iterator[tuple[C
             seed, mechanism, value, unit, edges = numbers(chunk.point, device)
             start, stop, tail = map(np.int32, jobs[chunk.point].part(chunk.number))
             measure = jobs[chunk.point].point.measure
-            part = run_blocks(
+            part = run_compiled(
                 seed, mechanism, value, start, stop, tail, unit, measure=measure, edges=edges
             )
             flying.append((chunk, device, waiting.submit(jax.device_get, part)))
