@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpjax import _validate, theory
-from dpjax.accounting import calibrate, loss
+from dpjax.accounting import calibrate, exact, loss
 from dpjax.accounting.calibrate import Accountant
 
 MEASURES = ("rmse", "mae", "quantile")
@@ -144,8 +144,10 @@ def calibrated(
         )
 
     def allows(k: np.ndarray, error: np.ndarray) -> np.ndarray:
-        noise = np.asarray(error / unit)
-        return np.asarray(accountant(_validate.count(k=k) * leak(noise), delta) <= epsilon)
+        queries = _validate.count(k=k) * leak(np.asarray(error / unit))
+        if accountant is exact.epsilon:  # delta at an epsilon costs a tenth of the reverse
+            return np.asarray(exact.delta(queries, epsilon) <= delta)
+        return np.asarray(accountant(queries, delta) <= epsilon)
 
     return ErrorCurve(error, name, False, grid, allows)
 

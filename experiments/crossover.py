@@ -1,4 +1,4 @@
-"""Which noise for k queries: error at one total budget, where the designs cross, and a map of k*.
+"""Which noise for k queries: error at one total budget, where designs cross, and maps of who leads.
 
 A count is asked k times (or k counts that one person can all change by 1) at a total of epsilon and
 delta. Laplace noise under basic composition costs an RMSE proportional to k, Gaussian noise one
@@ -11,18 +11,20 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from dpjax import curves, theory
-from dpjax.accounting import exact, rdp
+from dpjax.accounting import basic, exact, rdp
 from dpjax.crossover import crossover, crossover_map
 from experiments import article, style
 from experiments.progress import Progress
 from experiments.table import Cell, Table
 
+TITLE = "Which noise for your number of queries"
 COLUMNS = (
-    "part",  # curve, crossing or map
-    "design",  # of the curve; the challenger of a crossing
+    "part",  # curve, crossing, map, leader or boundary
+    "design",  # of the curve; the challenger of a crossing or boundary; who leads
     "incumbent",
     "epsilon",
     "delta",
@@ -39,6 +41,8 @@ UP_TO = 100  # queries: the end of the curves, and of what "stays better" says
 SIMULATED = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 70, 100)
 MAP_EPSILONS = np.array([float(f"{10 ** (i / 20):.4g}") for i in range(-40, 21)])
 MAP_DELTAS = np.array([float(f"{10 ** (i / 4):.4g}") for i in range(-48, -7)])
+LEADER_EPSILONS = MAP_EPSILONS[::2]
+LEADER_QUERIES = np.array([*range(1, 13), 14, 16, 18, 20])
 
 
 class Design(NamedTuple):
@@ -50,13 +54,23 @@ class Design(NamedTuple):
     line: str | tuple
     marker: str
     nudge: float  # of the name, in points, where curves end close together
+    label: str | None = None  # at the curve's end, if not the name; none where two curves share it
 
 
 DESIGNS = {
     "laplace_basic": Design("Laplace, basic", "laplace", style.LAPLACE, "-", "o", 0),
-    "laplace_renyi": Design("Laplace, Rényi", "laplace", style.LAPLACE, (0, (2.5, 1)), "D", 4),
+    "laplace_optimal": Design(
+        "Laplace, optimal",
+        "laplace",
+        style.LAPLACE,
+        (0, (2.5, 1)),
+        "D",
+        8,
+        "Laplace, optimal and exact",
+    ),
+    "laplace_exact": Design("Laplace, exact", "laplace", style.LAPLACE, (0, (1, 1)), "P", 0, ""),
     "gaussian_renyi_classic": Design(
-        "Gaussian, Rényi classic", "gaussian", style.CUSTOMARY, (0, (5, 1.5)), "^", 1
+        "Gaussian, Rényi classic", "gaussian", style.CUSTOMARY, (0, (5, 1.5)), "^", -1
     ),
     "gaussian_renyi_improved": Design(
         "Gaussian, Rényi improved", "gaussian", style.MIDDLE, (0, (2.5, 1)), "v", 0
@@ -72,7 +86,8 @@ def error_curves() -> dict[str, curves.ErrorCurve]:
     improved = partial(rdp.epsilon, conversion="improved")
     return {
         "laplace_basic": curves.laplace_basic(EPSILON),
-        "laplace_renyi": curves.calibrated("laplace", EPSILON, DELTA, accountant=improved),
+        "laplace_optimal": curves.calibrated("laplace", EPSILON, DELTA, accountant=basic.optimal),
+        "laplace_exact": curves.calibrated("laplace", EPSILON, DELTA, accountant=exact.epsilon),
         "gaussian_renyi_classic": curves.gaussian(EPSILON, DELTA, accountant=classic),
         "gaussian_renyi_improved": curves.gaussian(EPSILON, DELTA, accountant=improved),
         "gaussian_exact": curves.gaussian(EPSILON, DELTA, accountant=exact.epsilon),
@@ -87,7 +102,8 @@ def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
     rows, done, errors = [], 0, error_curves()
     for design, curve in errors.items():
         mechanism = DESIGNS[design].mechanism
-        num_queries = np.arange(1, UP_TO + 1)
+        # exact Laplace is calibrated at a few points: it lies on the optimal curve, near enough
+        num_queries = np.array(SIMULATED if design == "laplace_exact" else range(1, UP_TO + 1))
         for k, rmse in zip(num_queries.tolist(), curve(num_queries).tolist(), strict=True):
             row = empty | {
                 "part": "curve",
@@ -107,14 +123,14 @@ def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
                 progress(done, len(DESIGNS) * len(SIMULATED))
             rows.append(row)
     rows += [empty | row for row in _crossings(errors)]
-    rows += [empty | row for row in _map()]
+    rows += [empty | row for row in (*_map(), *_leaders(), *_boundaries())]
     return rows
 
 
 def _crossings(errors: dict[str, curves.ErrorCurve]) -> list[dict[str, Cell]]:
     """Where each Gaussian design overtakes each Laplace design."""
     rows = []
-    for incumbent in ("laplace_basic", "laplace_renyi"):
+    for incumbent in ("laplace_basic", "laplace_optimal", "laplace_exact"):
         for design in ("gaussian_renyi_classic", "gaussian_renyi_improved", "gaussian_exact"):
             found = crossover(errors[incumbent], errors[design], up_to=UP_TO)
             rows.append(
@@ -155,6 +171,54 @@ def _map() -> list[dict[str, Cell]]:
     ]
 
 
+def _leaders() -> list[dict[str, Cell]]:
+    """Which mechanism has the lower RMSE over (epsilon, k), both with their exact budgets."""
+    k, epsilon = (
+        axis.ravel() for axis in np.meshgrid(LEADER_QUERIES, LEADER_EPSILONS, indexing="ij")
+    )
+    gaussian = curves.gaussian(epsilon, DELTA, accountant=exact.epsilon)(k[None])[0]
+    laplace = curves.laplace_basic(epsilon)(k[None])[0] <= gaussian
+    open_cells = np.flatnonzero(~laplace)  # elsewhere it leads even by basic composition
+    tight = curves.calibrated("laplace", epsilon[open_cells], DELTA, accountant=exact.epsilon)
+    assert tight.allows is not None
+    laplace[open_cells] = tight.allows(k[open_cells], gaussian[open_cells])
+    return [
+        {
+            "part": "leader",
+            "design": "laplace_exact" if leads else "gaussian_exact",
+            "epsilon": float(e),
+            "delta": DELTA,
+            "num_queries": int(queries),
+        }
+        for e, queries, leads in zip(epsilon, k, laplace, strict=True)
+    ]
+
+
+def _boundaries() -> list[dict[str, Cell]]:
+    """Where each Gaussian design overtakes the basic Laplace, over epsilon."""
+    rows = []
+    for design, accountant in (
+        ("gaussian_renyi_classic", partial(rdp.epsilon, conversion="classic")),
+        ("gaussian_renyi_improved", rdp.epsilon),
+        ("gaussian_exact", exact.epsilon),
+    ):
+        challenger = curves.gaussian(MAP_EPSILONS, DELTA, accountant=accountant)
+        found = crossover_map(curves.laplace_basic(MAP_EPSILONS), challenger, up_to=UP_TO)
+        rows += [
+            {
+                "part": "boundary",
+                "design": design,
+                "incumbent": "laplace_basic",
+                "epsilon": float(epsilon),
+                "delta": DELTA,
+                "k_star": None if np.isnan(k_star) else float(k_star),
+                "first_integer": None if np.isnan(first) else int(first),
+            }
+            for epsilon, k_star, first in zip(MAP_EPSILONS, *found, strict=True)
+        ]
+    return rows
+
+
 def report(table: Table) -> str:
     """The crossings at the article's budget."""
     lines = [
@@ -174,10 +238,40 @@ def report(table: Table) -> str:
     return "\n".join(lines)
 
 
+def reading(table: Table) -> str:
+    """What the figure shows, in two sentences."""
+    first = {
+        (incumbent, design): table.where(part="crossing", incumbent=incumbent, design=design)[
+            "first_integer"
+        ][0]
+        for incumbent in ("laplace_basic", "laplace_exact")
+        for design in ("gaussian_exact", "gaussian_renyi_classic")
+    }
+    last = {
+        design: table.where(part="curve", design=design, num_queries=UP_TO)["rmse_theory"][0]
+        for design in ("laplace_basic", "laplace_exact", "gaussian_exact")
+    }
+    exact = first["laplace_basic", "gaussian_exact"]
+    classic = first["laplace_basic", "gaussian_renyi_classic"]
+    return (
+        f"At epsilon {EPSILON:g}, Gaussian noise has the lower error from query {exact:.0f} on by"
+        f" exact accounting; the classic Rényi conversion would say {classic:.0f}. Exact accounting"
+        f" of Laplace noise leaves that at {first['laplace_exact', 'gaussian_exact']:.0f}, but at"
+        f" {UP_TO} queries it takes the error of Laplace noise from {last['laplace_basic']:.0f} to"
+        f" {last['laplace_exact']:.0f}, against {last['gaussian_exact']:.0f} for Gaussian noise."
+    )
+
+
 def draw(table: Table) -> Figure:
-    """The curves with their crossings, and the map of k*."""
-    figure, axes = style.figure(9.6, 4.7, [["curves", "map"]], width_ratios=[1.55, 1])
+    """The curves with their crossings, the map of the leader, and the map of k*."""
+    figure, axes = style.figure(
+        9.6,
+        8.6,
+        [["curves"] * 8 + ["."] * 2, ["leader"] * 5 + ["map"] * 5],
+        height_ratios=[1.25, 1],
+    )
     _draw_curves(axes["curves"], table)
+    _draw_leader(axes["leader"], table)
     _draw_map(axes["map"], table)
     return figure
 
@@ -196,8 +290,8 @@ def _draw_curves(ax: Axes, table: Table) -> None:
             **style.points(look.colour, look.marker, size=3.8),
         )
         end = (rows["num_queries"][-1], rows["rmse_theory"][-1])
-        ax.annotate(
-            look.name,
+        name = ax.annotate(
+            look.name if look.label is None else look.label,
             end,
             (8, look.nudge),
             textcoords="offset points",
@@ -207,6 +301,7 @@ def _draw_curves(ax: Axes, table: Table) -> None:
             fontsize=8.5,
             annotation_clip=False,
         )
+        name.set_in_layout(False)  # it has the free column beside the plot
     crossings = table.where(part="crossing", incumbent="laplace_basic")
     for i, design in enumerate(crossings["design"]):
         k_star, look = crossings["k_star"][i], DESIGNS[design]
@@ -234,6 +329,50 @@ def _draw_curves(ax: Axes, table: Table) -> None:
     ax.text(1, 120, f"lines: theory\npoints: simulated, {trials} trials each", **style.SMALL)
 
 
+def _draw_leader(ax: Axes, table: Table) -> None:
+    """Who leads over (epsilon, k) by exact budgets, and where other accountants put the border."""
+    cells = table.where(part="leader")
+    epsilon, k = np.unique(cells["epsilon"]), np.unique(cells["num_queries"])
+    leads = (cells["design"] == "laplace_exact").reshape(k.size, epsilon.size)
+    looks = [style.shade(style.GAUSSIAN, 0.28), style.shade(style.LAPLACE, 0.38)]
+    ax.pcolormesh(_edges(epsilon), _edges(k), leads, cmap=ListedColormap(looks), vmin=0, vmax=1)
+    for design, text, above in (
+        ("gaussian_renyi_classic", "Rényi classic", True),
+        ("gaussian_renyi_improved", "Rényi improved", True),
+        ("gaussian_exact", "exact", False),
+    ):
+        look = DESIGNS[design]
+        rows = table.where(part="boundary", design=design)
+        x, y = rows["epsilon"], rows["k_star"]
+        ax.plot(x, y, color=look.colour, ls=look.line)
+        style.name(
+            ax,
+            text,
+            (x[4], y[4] * (1.03 if above else 0.97)),
+            look.colour,
+            (y[5] - y[4]) / (x[5] - x[4]),
+            fontsize=8,
+            va="bottom" if above else "top",
+        )
+    style.log_axis(ax, "x", (0.01, 0.1, 1, 10))
+    style.log_axis(ax, "y", (1, 2, 3, 5, 7, 10, 15, 20))
+    ax.set(xlim=(epsilon[0], epsilon[-1]), ylim=(1, k[-1]))
+    ax.set(xlabel="Total ε", ylabel="Number of queries k")
+    ax.grid(visible=False)
+    ax.set_title("The noise with the lower RMSE, δ = 1e-5")
+    ax.text(1.5, 2.6, "Laplace", color=style.INK, fontweight="bold", ha="center")
+    ax.text(0.04, 7.5, "Gaussian", color=style.INK, fontweight="bold", ha="center")
+    note = "areas: both by exact accounting\nlines: where Gaussian meets Laplace/basic"
+    ax.text(0.0115, 1.08, note, fontsize=8)
+
+
+def _edges(centres: np.ndarray) -> np.ndarray:
+    """Edges of cells around centres, halfway in the logarithm."""
+    logs = np.log(centres)
+    middle = (logs[1:] + logs[:-1]) / 2
+    return np.exp([2 * logs[0] - middle[0], *middle, 2 * logs[-1] - middle[-1]])
+
+
 def _draw_map(ax: Axes, table: Table) -> None:
     """Lines of equal k* over (epsilon, delta), with the article's budget marked."""
     rows = table.where(part="map")
@@ -253,7 +392,7 @@ def _draw_map(ax: Axes, table: Table) -> None:
     at = (np.log10(here["epsilon"][0]), np.log10(here["delta"][0]))
     ax.plot(*at, "o", ms=6.5, color=style.GAUSSIAN, mec="white", mew=1.1)
     ax.annotate(
-        f"{here['k_star'][0]:.2f}", at, (5, 4), textcoords="offset points", fontweight="bold"
+        f"{here['k_star'][0]:.2f}", at, (7, -11), textcoords="offset points", fontweight="bold"
     )
     ax.set_xticks([-2, -1, 0, 1], ["0.01", "0.1", "1", "10"])
     ax.set_yticks(range(-12, -1, 2), [f"$10^{{{power}}}$" for power in range(-12, -1, 2)])
