@@ -71,15 +71,19 @@ def example(sigma, count, q, delta, accountant):
     return rules[accountant](training(q, sigma, count), delta)
 
 
-def one_direction(std, sensitivity, q, adjacency, eps):
+def one_step(std, sensitivity, q, adjacency, eps):
     """Of one direction; below 0 by the other one at -epsilon."""
-    direction, other = {"REM": ("remove", "add"), "ADD": ("add", "remove")}[adjacency]
-    ((leak, _),) = loss.sampled_gaussian(q, std / sensitivity).terms
-    log_delta = leak.log_delta_once(np.asarray(abs(eps)), direction if eps >= 0 else other)
+    ahead, back = {
+        "REM": ("remove", "add"),
+        "ADD": ("add", "remove"),
+        "REPLACE": ("both", "both"),
+    }[adjacency]
+    kind = "replace_one" if adjacency == "REPLACE" else "add_remove"
+    ((leak, _),) = loss.sampled_gaussian(q, std / sensitivity, adjacency=kind).terms
+    log_delta = leak.log_delta_once(np.asarray([abs(eps)]), ahead if eps >= 0 else back)
     assert log_delta is not None
-    if eps >= 0:
-        return float(np.exp(log_delta))
-    return float(-np.expm1(eps) + np.exp(eps + log_delta))
+    log_delta = log_delta.item()
+    return np.exp(log_delta) if eps >= 0 else -np.expm1(eps) + np.exp(eps + log_delta)
 
 
 def composed(k, what, mech, **inputs):
@@ -104,6 +108,9 @@ ADAPTERS = {
     "public.fourier_eps_addremove": lambda delta, **inputs: exact.epsilon(
         training(**inputs), delta
     ),
+    "public.fourier_eps_substitute": lambda q, sigma, steps, delta: exact.epsilon(
+        steps * loss.sampled_gaussian(q, sigma, adjacency="replace_one"), delta
+    ),
     "public.opacus_gdp_eps": central_limit_epsilon,
     "public.opacus_noise_multiplier": least_training_noise,
     "public.opacus_prv_eps": lambda delta, **inputs: exact.epsilon(training(**inputs), delta),
@@ -111,7 +118,7 @@ ADAPTERS = {
         training(**inputs), delta
     ),
     "public.pld_accountant": composed,
-    "public.pld_gaussian_delta": one_direction,
+    "public.pld_gaussian_delta": one_step,
     "public.prv_eps_upper": lambda delta, **inputs: exact.epsilon(training(**inputs), delta),
     "public.prv_zero_eps_delta": lambda delta0, k: exact.delta(k * loss.approximate(0, delta0), 0),
     "public.sgm_rdp": lambda order, **inputs: rdp.divergence(training(**inputs), float(order)),
