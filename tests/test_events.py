@@ -113,7 +113,7 @@ def test_guarantees_are_read_as_such():
 def test_a_long_list_is_a_few_terms():
     noises = np.linspace(50, 60, 300)
     read = events.from_dp_event(
-        dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(m) for m in noises] + [LAPLACE] * 2)
+        dp_event.ComposedDpEvent([*map(dp_event.GaussianDpEvent, noises), LAPLACE, LAPLACE])
     )
     assert len(read.terms) == 2
     expected = loss.gaussian(noises).sum() + 2 * loss.laplace(5.0)

@@ -28,6 +28,7 @@ CASES = {
     + loss.subset_gaussian(0.1, 3.0)
     + loss.subset_laplace([0.1, 0.0], 3.0),
     "noise with bounds": loss.truncated_laplace(1.0, [2.0, INF]) + loss.bounded_laplace(1.0, 4.0),
+    "shuffled": 3 * loss.shuffled([0.5, 1.0], [[10], [1000]]),
     "zcdp": 7 * bounds.zcdp([0.0, 0.5]) + bounds.bounded_range(0.3),
     "curve": 2 * bounds.renyi_curve([2, 4, INF], [[0.1, 0.2, 0.5], [0.1, 0.2, INF]]),
     "sum of curves": bounds.renyi_curve([2, 4], [[0.1, 0.2], [0.3, 0.4]]).sum()

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import numpy as np
+
 from dpjax import _validate
 from dpjax.accounting.composition import PrivacyLoss, once
 from dpjax.accounting.leaks.replaced_gaussian import ReplacedGaussian, SubsetGaussian
 from dpjax.accounting.leaks.replaced_laplace import ReplacedLaplace, SubsetLaplace
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
+from dpjax.accounting.leaks.shuffled import Shuffled
 
 _ADJACENCIES = ("add_remove", "replace_one")
 
@@ -97,3 +100,29 @@ def subset_laplace(sampled_fraction: Any, noise_multiplier: Any) -> PrivacyLoss:
     q = _validate.probability(sampled_fraction=sampled_fraction)
     b = _validate.non_negative_or_infinite(noise_multiplier=noise_multiplier)
     return once(SubsetLaplace(q, b))
+
+
+def shuffled(epsilon: Any, num_reports: Any) -> PrivacyLoss:
+    """The reports of many people, each by the same private local randomizer, in random order.
+
+    It holds for the report of one person that changes, whatever the randomizer: an upper bound,
+    which those of some randomizers do not reach.
+
+    Args:
+        epsilon: Of the local randomizer, 0 to infinity.
+        num_reports: Whole and at least 1: one is not hidden by any other.
+
+    Raises:
+        ValueError: An argument is outside its range or NaN.
+
+    Source: Feldman, McMillan, Talwar 2021, Section 3.
+
+    >>> from dpjax.accounting import exact
+    >>> print(exact.epsilon(shuffled(2.0, 10_000), 1e-6).round(3))
+    0.155
+    """
+    e = _validate.non_negative_or_infinite(epsilon=epsilon)
+    n = _validate.count(num_reports=num_reports).astype(np.float64)
+    if np.any(n < 1):
+        raise ValueError(f"num_reports = {num_reports}: expected a whole number of at least 1")
+    return once(Shuffled(e, n))

@@ -29,6 +29,7 @@ from dpjax.accounting._bounded_losses import staircase as staircase
 from dpjax.accounting._bounded_losses import truncated_laplace as truncated_laplace
 from dpjax.accounting._sampled_losses import sampled_gaussian as sampled_gaussian
 from dpjax.accounting._sampled_losses import sampled_laplace as sampled_laplace
+from dpjax.accounting._sampled_losses import shuffled as shuffled
 from dpjax.accounting._sampled_losses import subset_gaussian as subset_gaussian
 from dpjax.accounting._sampled_losses import subset_laplace as subset_laplace
 from dpjax.accounting._selection_losses import above_threshold as above_threshold

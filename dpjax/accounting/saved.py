@@ -26,6 +26,7 @@ from dpjax.accounting.leaks.replaced_laplace import ReplacedLaplace, SubsetLapla
 from dpjax.accounting.leaks.response import Response, UniformResponse
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
+from dpjax.accounting.leaks.shuffled import Shuffled
 from dpjax.accounting.leaks.summed import Summed, releases
 from dpjax.accounting.leaks.truncated_laplace import TruncatedLaplace
 
@@ -47,6 +48,7 @@ FAMILIES: dict[str, type[Leak]] = {
     "replaced_laplace": ReplacedLaplace,
     "subset_gaussian": SubsetGaussian,
     "subset_laplace": SubsetLaplace,
+    "shuffled": Shuffled,
     "zcdp": Concentrated,
     "bounded_range": BoundedRange,
     "renyi_curve": Curve,
@@ -78,6 +80,7 @@ _CHECKS: dict[str, Callable[..., np.ndarray]] = {
     "bound": _at_least(1),
     "num_categories": _at_least(2),
     "sensitivity": lambda **whole: _validate.count(**whole).astype(np.float64),
+    "num_reports": lambda **whole: _at_least(1)(**whole) + 0.0 * _validate.count(**whole),
     "count": _validate.count,
 }
 

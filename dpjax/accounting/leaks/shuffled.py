@@ -1,0 +1,215 @@
+"""The privacy loss of shuffled local reports."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dpjax.accounting.leaks import Leak, Tails
+from dpjax.accounting.leaks._series import expm1_less, log1p
+
+_UNIT = np.finfo(float).eps
+_REACH = 13.0  # standard deviations kept on each side: exp(-13^2 / 2) = exp(-84)
+_ATOMS = 1 << 12  # losses of one table
+_MOST = 1 << 21  # losses before they are gathered
+_LEVELS = 128  # numbers of clones told apart
+_MOST_REPORTS = 1e9  # of reports: more count as that many
+_NEAR = 600.0  # exponents without a common factor
+_SLIP = 1e-11  # relative error of the chances
+_BLOCK = 1 << 18  # values held at once
+
+
+@dataclass(frozen=True, eq=False)
+class Shuffled(Leak):
+    """The reports of n people by one epsilon-private local randomizer R, in random order.
+
+    With e = exp(epsilon) the laws R(x), R(x') of the report that differs are d Q0 + (1 - d) Q1 and
+    (1 - d) Q0 + d Q1, d = e / (1 + e) (Kairouz, Oh, Viswanath 2015). Any other report's law is at
+    least max(R(x), R(x')) / e, and so at least (Q0 + Q1) / (2 e): with chance 1/e, by itself, it is
+    a clone drawn from Q0 or Q1 alike. Hence the shuffled reports are made from nothing but the
+    numbers (a, b) drawn from Q0 and Q1, of which a + b - 1 = c is binomial (n - 1, 1/e) and a is
+    binomial (c, 1/2) plus one with chance d, or 1 - d: the pair of Feldman, McMillan, Talwar 2021,
+    Section 3. (The smaller one of their article of 2023 does not hold for every randomizer, as its
+    erratum says.) The loss is log((e a + b) / (a + e b)).
+
+    Fewer clones leak more, as clones can be added. So c is rounded down to one of 128 values at
+    most. Of the losses, where they are many, each is spread to the two points of a grid around it,
+    its exp(-L) kept, which only raises what leaks (see `discretized`).
+    """
+
+    epsilon: np.ndarray
+    num_reports: np.ndarray
+
+    has_tails = True
+    max_nodes = 1 << 10
+
+    def cumulant(self, t: np.ndarray, direction: str) -> np.ndarray:
+        """Log of a sum over the losses."""
+        return self.cumulant_with_error(t, direction)[0]
+
+    @np.errstate(all="ignore")
+    def cumulant_with_error(self, t: np.ndarray, direction: str) -> tuple[np.ndarray, np.ndarray]:
+        """As E[exp(-L)] = 1, M - 1 is the mean of exp(t L) - 1 - t (1 - exp(-L)): second order."""
+        full = np.broadcast_shapes((*self.shape, 1), t.shape)
+        nodes = np.broadcast_to(t, full).reshape(-1, full[-1])
+        value, error = np.zeros(nodes.shape, t.dtype), np.zeros(nodes.shape)
+        for row, (losses, log_p) in enumerate(self._tables(full[:-1])):
+            if losses.size == 0:
+                continue
+            p, less = np.exp(log_p), expm1_less(-losses)
+            width = max(1, _BLOCK // losses.size)
+            for i in range(0, full[-1], width):
+                s = nodes[row, i : i + width]
+                x = s[:, None] * losses
+                near = np.real(x).max(1) < _NEAR
+                z = np.where(near[:, None], x, 0)
+                mean = expm1_less(z) @ p + s * (p @ less)
+                size = (np.minimum(np.abs(z), np.abs(z) ** 2) * (1 + np.exp(np.real(z)))) @ p
+                size = size + np.abs(s) * (p @ np.abs(less))
+                peak = (np.real(x) + log_p).max(1, keepdims=True)
+                turned = np.exp(x + log_p - peak)
+                far, modulus = turned.sum(1), np.abs(turned).sum(1)
+                here = value[row, i : i + width], error[row, i : i + width]
+                here[0][:] = np.where(near, log1p(mean), peak[:, 0] + np.log(far))
+                here[0][s == 0] = 0
+                turn = (1 + np.abs(s) * losses.max()) * modulus / np.abs(far)
+                unit = _SLIP + 64 * _UNIT
+                here[1][:] = unit * np.where(near, size / np.abs(1 + mean), turn)
+        return value.reshape(full), np.log1p(error).reshape(full) + _UNIT * np.abs(value).reshape(
+            full
+        )
+
+    def supremum(self, direction: str) -> np.ndarray:
+        """Epsilon: there may be no clone."""
+        return np.broadcast_to(self.epsilon, self.shape)
+
+    def infinite_mass(self, direction: str) -> np.ndarray:
+        """1 where epsilon is infinite."""
+        return np.where(np.isinf(self.epsilon), 1.0, np.zeros(self.shape))
+
+    def log_delta_once(self, epsilon: np.ndarray, direction: str) -> np.ndarray:
+        """Log of the sum of p (1 - exp(epsilon - L)) over the losses above."""
+        wanted = np.broadcast_to(epsilon, np.broadcast_shapes(self.shape, epsilon.shape))
+        result = np.full(wanted.size, -np.inf)
+        for row, (losses, log_p) in enumerate(self._tables(wanted.shape)):
+            p = np.exp(log_p)
+            above = losses > wanted.ravel()[row]
+            delta = -p[above] @ np.expm1(wanted.ravel()[row] - losses[above]) if above.any() else 0
+            with np.errstate(divide="ignore"):
+                result[row] = np.log(delta) + 2 * _SLIP
+        return result.reshape(wanted.shape)
+
+    def tails(self, loss: np.ndarray, direction: str) -> Tails:
+        """Sums over the losses."""
+        shape = np.broadcast_shapes(self.shape, loss.shape)
+        wanted, tables = np.broadcast_to(loss, shape).ravel(), self._tables(self.shape)
+        rows = np.broadcast_to(np.arange(len(tables)).reshape(self.shape), shape).ravel()
+        sums = np.zeros((4, wanted.size))
+        for row, (losses, log_p) in enumerate(tables):
+            here = np.flatnonzero(rows == row)
+            at = np.searchsorted(losses, wanted[here], side="right")
+            for i, mass in enumerate((np.exp(log_p), np.exp(log_p - losses))):
+                sums[2 * i, here] = np.append(np.cumsum(mass[::-1])[::-1], 0.0)[at]
+                sums[2 * i + 1, here] = np.append(0.0, np.cumsum(mass))[at]
+        slip = 8 * _UNIT * (np.abs(loss) + self.epsilon)
+        p_above, p_below, q_above, q_below = sums.reshape(4, *shape)
+        return Tails(p_above, p_below, q_above, q_below, np.broadcast_to(slip, shape))
+
+    def _tables(self, shape: tuple[int, ...]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Losses and logs of chances, one row each; none where nothing, or everything, leaks."""
+        pairs = zip(
+            np.broadcast_to(self.epsilon, shape).ravel(),
+            np.broadcast_to(self.num_reports, shape).ravel(),
+            strict=True,
+        )
+        nothing = np.zeros(0), np.zeros(0)
+        return [_table(float(e), float(n)) if 0 < e < np.inf else nothing for e, n in pairs]
+
+
+@lru_cache(maxsize=64)
+@np.errstate(all="ignore")  # log 0 is the right limit throughout
+def _table(epsilon: float, num_reports: float) -> tuple[np.ndarray, np.ndarray]:
+    """The losses, rising, and the logs of their chances under P."""
+    others = int(min(num_reports, _MOST_REPORTS)) - 1
+    levels, (rare, log_rare) = _clones(others, min(np.exp(-epsilon), 1 - _UNIT))
+    losses, chances, beyond, log_beyond = [], [], [], []
+    own = 1 / (1 + np.exp(-epsilon))
+    for c, weight in zip(*levels, strict=True):
+        reach = np.ceil(_REACH * np.sqrt(c + 1) / 2)
+        first, last = (
+            max(0.0, np.floor((c + 1) / 2 - reach)),
+            min(c + 1, np.ceil((c + 1) / 2 + reach)),
+        )
+        a = np.arange(first, last + 1)
+        b = c + 1 - a
+        # binomial (c + 1, 1/2), of which a share (e a + b) / (1 + e) over (c + 1) / 2 is P
+        rises = np.concatenate([[0.0], np.cumsum(np.log(b[:-1]) - np.log(a[1:]))])
+        mass = np.exp(rises - rises.max())
+        losses.append(_loss((a - b) / (c + 1), epsilon))
+        chances.append(weight * mass / mass.sum() * 2 * (own * a + (1 - own) * b) / (c + 1))
+        if first > 0:
+            at, log_mass = _rings(c, _REACH)
+            beyond.append(_loss(at, epsilon))
+            log_beyond.append(np.log(weight) + log_mass)
+    for c, log_weight in zip(rare, log_rare, strict=True):
+        at, log_mass = _rings(c, 1.0)
+        beyond.append(_loss(np.append(min(1.0, 1 / np.sqrt(c + 1)), at), epsilon))
+        log_beyond.append(log_weight + np.append(0.0, log_mass))
+    losses, chances = _gathered(np.concatenate(losses), np.concatenate(chances))
+    every = np.concatenate([losses, *beyond]), np.concatenate([np.log(chances), *log_beyond])
+    order = np.argsort(every[0])
+    return every[0][order], every[1][order]
+
+
+def _loss(ratio: np.ndarray, epsilon: float) -> np.ndarray:
+    """Log of (e a + b) / (a + e b) from (a - b) / (a + b)."""
+    near = 2 * np.arctanh(np.clip(ratio * np.tanh(epsilon / 2), -0.9, 0.9))
+    log_a, log_b = np.log1p(ratio), np.log1p(-ratio)
+    far = np.logaddexp(epsilon + log_a, log_b) - np.logaddexp(log_a, epsilon + log_b)
+    return np.clip(np.where(np.abs(near) < 2, near, far), -epsilon, epsilon)
+
+
+def _rings(c: float, start: float) -> tuple[np.ndarray, np.ndarray]:
+    """Far values of (a - b) / (c + 1), and logs of bounds on the chances that they stand for.
+
+    By Hoeffding's bound there is at most twice exp(-r^2 / 2) of P beyond r sqrt(c + 1) / 2 on each
+    side of (c + 1) / 2. What lies up to the next r counts as there.
+    """
+    number = 1 + int(np.ceil(2 * np.log2(max(np.sqrt(c + 1) / start, 1))))
+    r = start * 2 ** (np.arange(number + 1) / 2)
+    return np.minimum(r[1:] / np.sqrt(c + 1), 1), np.log(4) - r[:-1] ** 2 / 2
+
+
+def _clones(others: int, chance: float) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    """Numbers of clones, rounded down to a few, with their chances; and rare ones with their logs.
+
+    By Bernstein's bound there is at most exp(-r^2 / 2) below the mean by r deviations and r^2 / 2.
+    """
+    centre, spread = others * chance, np.sqrt(others * chance * (1 - chance))
+    r = _REACH * 2 ** (np.arange(60) / 2)
+    below = np.maximum(np.floor(centre - r * spread - r**2 / 2), 0)
+    number = int(np.argmin(below))  # the first that is 0
+    reach = _REACH * spread + _REACH**2 / 2
+    c = np.arange(below[0], min(others, np.ceil(centre + reach)) + 1)
+    odds = np.log(chance) - np.log1p(-chance)
+    rises = np.log(others - c[:-1]) - np.log(c[1:]) + odds
+    rises = np.concatenate([[0.0], np.cumsum(rises)])
+    mass = np.exp(rises - rises.max())
+    atoms = 2 * (_REACH * np.sqrt(c[-1] + 1) / 2 + 3)
+    levels = int(np.clip(_MOST / atoms, 8, _LEVELS))
+    starts = np.unique(np.linspace(0, c.size, levels, endpoint=False).astype(int))
+    rare = below[1 : number + 1], -(r[:number] ** 2) / 2
+    return (c[starts], np.add.reduceat(mass, starts) / mass.sum()), rare
+
+
+def _gathered(losses: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same losses, or, where they are many, spread to a grid."""
+    if losses.size <= _ATOMS:
+        return losses, chances
+    largest = np.max(losses)
+    step = 2 * largest / (_ATOMS - 1)
+    grid = np.linspace(-largest, largest, _ATOMS)
+    cell = np.clip(np.floor((losses + largest) / step).astype(int), 0, _ATOMS - 2)
+    share = np.clip(np.expm1(-(losses - grid[cell])) / np.expm1(-step), 0, 1)
+    masses = np.bincount(cell, chances * (1 - share), _ATOMS)
+    return grid, masses + np.bincount(cell + 1, chances * share, _ATOMS)
