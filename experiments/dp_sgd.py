@@ -290,7 +290,8 @@ def _draw_accuracy(ax: Axes, rows: Table) -> None:
     ax.set_ylabel("Accuracy on the test digits (%)")
     ax.set_title(TITLE)
     runs = f"{rows['runs'][0]:.0f} models each; bands: 80 % of them"
-    ax.text(0.99, 0.03, runs, transform=ax.transAxes, ha="right", **style.SMALL | {"va": "bottom"})
+    options: dict[str, Any] = style.SMALL | {"ha": "right", "va": "bottom"}
+    ax.text(0.99, 0.03, runs, transform=ax.transAxes, **options)
 
 
 def _halvings(accuracy: np.ndarray) -> np.ndarray:

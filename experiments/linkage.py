@@ -68,7 +68,8 @@ def patients() -> np.ndarray:
     """(442, 4): age, sex, BMI and blood pressure, in their own units."""
     from sklearn.datasets import load_diabetes  # here: it is slow to import
 
-    return load_diabetes(scaled=False, return_X_y=True)[0][:, : len(NAMES)]
+    features, _ = load_diabetes(scaled=False, return_X_y=True)
+    return np.asarray(features)[:, : len(NAMES)]
 
 
 def cells(people: np.ndarray, detail: str) -> np.ndarray:
@@ -100,14 +101,16 @@ def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
     most = max(int(found.max()) for found in found_in.values())
     shares = _shares_shown_as_one(most, trials, seed)
     for done, detail in enumerate(DETAILS, 1):
-        for num_columns in range(1, len(NAMES) + 1):
-            there = counts(people, detail, num_columns)
-            row = _tally(detail, num_columns, there)
-            rows.append(row | {"part": "unique"})
+        tallies = [
+            _tally(detail, num_columns, counts(people, detail, num_columns))
+            for num_columns in range(1, len(NAMES) + 1)
+        ]
+        rows += [tally | {"part": "unique"} for tally in tallies]
         number = np.bincount(found_in[detail], minlength=most + 1)
         number[0] = np.prod(bands(detail)) - number.sum()
         shown = _shown(number, shares, trials)
-        rows.append(row | {"part": "histogram", "epsilon": EPSILON, "trials": trials} | shown)
+        noisy = {"part": "histogram", "epsilon": EPSILON, "trials": trials}
+        rows.append(tallies[-1] | noisy | shown)
         progress(done, len(DETAILS))
     return rows
 
@@ -146,7 +149,7 @@ def _shown(number: np.ndarray, shares: np.ndarray, trials: int) -> dict[str, flo
     """Expected cells that show a one, from how many cells there are of 0, 1, 2, ... patients."""
     others = np.where(np.arange(len(number)) == 1, 0, number)
     law = theory.DiscreteLaplace(1 / EPSILON)
-    true_shares = law.probability(1.0 - np.arange(len(number)))
+    true_shares = np.asarray(law.probability(1.0 - np.arange(len(number))))
     found, wrong = number[1] * shares[1], others @ shares
     return {
         "found_theory": float(number[1] * true_shares[1]),

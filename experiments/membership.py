@@ -6,6 +6,8 @@ other attack has more true positives at the same false positives (Neyman and Pea
 """
 
 import functools
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -145,7 +147,7 @@ def _bound(epsilon: float, fpr: np.ndarray | float) -> np.ndarray:
 
 
 def _advantage(
-    design: str, epsilon: float, scale: float, row: dict[str, float]
+    design: str, epsilon: float, scale: float, row: Mapping[str, Any]
 ) -> dict[str, float]:
     """The largest advantage: its bound, its law, and simulated at the middle threshold."""
     # Below the middle threshold lies a half in each world, and what the noise has within 1/2.

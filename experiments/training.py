@@ -43,9 +43,11 @@ def digits() -> tuple[Records, Records]:
     pixels, labels = load_digits(return_X_y=True)
     order = np.random.RandomState(SPLIT_SEED).permutation(len(labels))  # the same for ever
     features = np.vstack([pixels.T / 16 - 0.3, np.full(len(labels), 0.5)])
-    return tuple(
-        Records(features[:, part].astype(np.float32), one_hot(labels[part]))
-        for part in (order[TEST_RECORDS:], order[:TEST_RECORDS])
+    features = features.astype(np.float32)
+    test, train = order[:TEST_RECORDS], order[TEST_RECORDS:]
+    return (
+        Records(features[:, train], one_hot(labels[train])),
+        Records(features[:, test], one_hot(labels[test])),
     )
 
 

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +42,7 @@ def loss_of_one(weights, features, label):
 
 def descend(key, records, steps, **options):
     """One run with settings that a test does not care about."""
-    settings = {
+    settings: dict[str, Any] = {
         "noise_multiplier": 0.0,
         "clip_norm": 1.0,
         "learning_rate": 1.0,
@@ -119,10 +120,16 @@ def nothing(weights, records, taken, clip_norm):
 def test_noise_is_normal_with_the_multiplier_times_the_clip_norm(key):
     records = Records(np.zeros((3000, 4), np.float32), training.one_hot(np.zeros(4, int)))
     settings = {"noise_multiplier": 1.7, "clip_norm": 0.3, "sampling_probability": 0.5}
-    two, three = (
-        -np.ravel(descend(key, records, steps, gradient_sum=nothing, **settings)) * (0.5 * 4)
-        for steps in (2, 3)
-    )
+
+    keys = jax.random.split(key)
+
+    def noise(keys, steps):
+        def one(key):
+            return descend(key, records, steps, gradient_sum=nothing, **settings)
+
+        return -np.reshape(jax.vmap(one)(keys), (2, -1)) * (0.5 * 4)
+
+    two, three = noise(jax.random.clone(keys), 2), noise(keys, 3)
     third = three - two  # had the third step other keys, this had the variance of five
 
     def p_value(scale):
@@ -131,7 +138,9 @@ def test_noise_is_normal_with_the_multiplier_times_the_clip_norm(key):
     assert sampling.accepts(p_value(1.7 * 0.3))
     assert not sampling.accepts(p_value(1.7 * 0.3 * 1.1))
     assert not sampling.accepts(p_value(1.7 * 0.3 / 1.1))
-    assert abs(np.corrcoef(two, third)[0, 1]) < 5 / third.size**0.5
+    # Steps are independent of one another, and so are two runs.
+    off = np.corrcoef(np.vstack([two, third])) - np.eye(4)
+    assert np.max(np.abs(off)) < 5 / third.shape[1] ** 0.5
 
 
 def how_often(weights, records, taken, clip_norm):
@@ -141,28 +150,29 @@ def how_often(weights, records, taken, clip_norm):
 
 def test_samples_are_poisson(key):
     # A feature for each record, so that the weights count its samples.
-    records = Records(np.zeros((2000, 2000), np.float32), np.zeros((10, 2000), np.float32))
-    q, steps = 0.1, 12
+    n, q, steps, runs = 200, 0.1, 12, 300
+    records = Records(np.zeros((n, n), np.float32), np.zeros((10, n), np.float32))
 
-    def counts(key, steps):
-        weights = descend(key, records, steps, sampling_probability=q, gradient_sum=how_often)
-        return -q * 2000 * weights[0]
+    @jax.jit
+    @jax.vmap
+    def weights(key):
+        return descend(key, records, steps, sampling_probability=q, gradient_sum=how_often)[0]
 
-    each = np.round(np.asarray(counts(key, steps))).astype(int)
-    law = stats.binom(steps, q).pmf(np.arange(steps + 1))
-    assert sampling.accepts(sampling.chi_square(np.bincount(each, minlength=steps + 1), law))
-    # And the sizes of samples vary as those of independent coins do.
-    keys = jax.random.split(jax.random.fold_in(key, 1), 300)
-    sizes = np.asarray(jax.vmap(lambda key: jnp.sum(counts(key, 1)))(keys))
-    p_value = 2 * min(
-        tail(np.sum((sizes - 200) ** 2) / 180, 300) for tail in (stats.chi2.cdf, stats.chi2.sf)
-    )
-    assert sampling.accepts(p_value)
+    counts = np.round(-q * n * np.asarray(weights(jax.random.split(key, runs)))).astype(int)
+    law = stats.binom.pmf(np.arange(steps + 1), steps, q)
+    found = np.bincount(counts.ravel(), minlength=steps + 1)
+    assert sampling.accepts(sampling.chi_square(found, law))
+    # And the sizes of samples vary as those of independent coins do, neither more nor less.
+    mean = steps * n * q
+    statistic = np.sum((counts.sum(axis=1) - mean) ** 2) / (mean * (1 - q))
+    tails = (float(tail(statistic, runs)) for tail in (stats.chi2.cdf, stats.chi2.sf))
+    assert sampling.accepts(2 * min(tails))
 
 
 # Many models at once
 
 
+@pytest.mark.slow
 def test_models_trained_together_are_those_trained_alone(key):
     train, test = (some_records(count=count, features=6) for count in (30, 200))
     keys = jax.random.split(key, 4)
@@ -185,32 +195,24 @@ def test_models_trained_together_are_those_trained_alone(key):
 
     alone = [accuracy(keys[i], *(setting[i] for setting in settings)) for i in range(4)]
     np.testing.assert_allclose(together, alone, atol=1.01 / 200)  # one digit on the fence
-    compiled = training.accuracies._cache_size()
+    program: Any = training.accuracies
+    compiled = program._cache_size()
     settings = (settings[0] + 1, settings[1], settings[2] / 2)
     training.accuracies(keys, train, test, *settings, sampling_probability=0.5, num_steps=5)
-    assert training.accuracies._cache_size() == compiled
+    assert program._cache_size() == compiled
 
 
 def test_every_run_of_every_point_has_a_key_of_its_own():
     places = [
         {"accountant": accountant, "epsilon": epsilon}
-        for accountant in (*dp_sgd.ACCOUNTANTS, "none")
-        for epsilon in dp_sgd.EPSILONS
+        for accountant in dp_sgd.ACCOUNTANTS
+        for epsilon in (1.0, 3.0)
     ]
     few, many = (training.keys(42, "dp_sgd accuracy", places, runs) for runs in (3, 50))
     data = np.asarray(jax.random.key_data(many))
     assert len(np.unique(data, axis=0)) == len(places) * 50
     first = jax.random.key_data(few).reshape(len(places), 3, 2)
     np.testing.assert_array_equal(first, data.reshape(len(places), 50, 2)[:, :3])
-
-
-def test_two_seeds_have_independent_noise(key):
-    records = Records(np.zeros((2000, 4), np.float32), training.one_hot(np.zeros(4, int)))
-    one, two = (
-        np.ravel(descend(k, records, 1, gradient_sum=nothing, noise_multiplier=1.0))
-        for k in jax.random.split(key)
-    )
-    assert abs(np.corrcoef(one, two)[0, 1]) < 5 / one.size**0.5
 
 
 # The data
@@ -269,6 +271,7 @@ def test_guesses_count_over_runs():
     assert canaries.guessed(-(coins + 0.1 * rng.random(coins.shape)), coins) == (0, 100)
 
 
+@pytest.mark.slow
 def test_the_coins_are_fair_and_tell_who_is_in(key):
     # With next to no noise and nothing else to learn, the loss gives every canary away.
     data = Records(np.zeros((65, 1), np.float32), training.one_hot(np.zeros(1, int)))
@@ -279,7 +282,7 @@ def test_the_coins_are_fair_and_tell_who_is_in(key):
         clip_norm=1.0, sampling_probability=1.0, num_steps=5,
     )  # fmt: skip
     heads = int(np.sum(coins))
-    assert sampling.accepts(stats.binomtest(heads, coins.size, 0.5).pvalue)
+    assert sampling.accepts(float(stats.binomtest(heads, coins.size, 0.5).pvalue))
     correct, guesses = canaries.guessed(np.asarray(scores), np.asarray(coins))
     assert correct == guesses == 40 * 2 * canaries.GUESSES
 
