@@ -10,6 +10,7 @@ from sampling import accepts, kolmogorov_smirnov
 from scipy import integrate
 
 from dpjax import theory
+from dpjax.mechanisms.additive import laplace
 from dpjax.mechanisms.bounded import bounded_laplace, truncated_laplace
 from dpjax.mechanisms.staircase import staircase
 
@@ -52,12 +53,12 @@ def test_staircase_law_and_its_power(key, factor, epsilon):
 
 
 def test_noise_reaches_into_the_tail(monkeypatch, key):
-    levels = 10.0 ** -np.arange(1, 18.5, 0.5)
-    drawn = (jnp.asarray(levels / 2, np.float32), jnp.full(levels.size, 2, np.uint32))
-    monkeypatch.setattr("dpjax.mechanisms._transforms.half_uniform", lambda *_: drawn)
+    levels = 10.0 ** -np.arange(1, 9.5, 0.5)  # the least is 2^-32
+    drawn = jnp.asarray(levels, np.float32)
+    monkeypatch.setattr("dpjax.mechanisms.bounded._signed_uniform", lambda *_: drawn)
     with jax.disable_jit():
         noise = truncated_laplace(key, jnp.zeros(levels.size), scale=1.0, bound=80.0)
-    np.testing.assert_allclose(theory.TruncatedLaplace(1, 80).tail(noise), levels / 2, rtol=1e-5)
+    np.testing.assert_allclose(theory.TruncatedLaplace(1, 80).tail(noise), levels, rtol=1e-5)
 
 
 def test_edges_of_truncated_noise(key):
@@ -168,3 +169,19 @@ def test_truncated_moments_by_quadrature(ratio):
             lambda x, power=power: x**power * 2 * law.density(x), 0, 2 * ratio, epsabs=0
         )[0]
         assert ours == pytest.approx(quadrature, rel=1e-10)
+
+
+def test_truncated_at_infinity_is_laplace_on_the_same_key(key):
+    noise = truncated_laplace(key, jnp.zeros(100_000), scale=3.0, bound=np.inf)
+    same = laplace(jax.random.clone(key), jnp.zeros(100_000), scale=3.0)
+    np.testing.assert_allclose(noise, same, rtol=3e-7)
+
+
+@pytest.mark.parametrize("ratio", [1e-8, 1e-3, 0.3, 3.0])
+def test_narrow_bounds_keep_their_digits(key, ratio):
+    # the size over the bound on the same key, against float64 at the same levels
+    noise = truncated_laplace(key, jnp.zeros(10_000), scale=1.0, bound=ratio)
+    uniform = truncated_laplace(jax.random.clone(key), jnp.zeros(10_000), scale=np.inf, bound=1.0)
+    share = np.abs(np.asarray(uniform, np.float64))
+    size = -np.log1p(share * np.expm1(-ratio))
+    np.testing.assert_allclose(np.abs(noise) / ratio, size / ratio, atol=4e-7)

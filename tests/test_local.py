@@ -79,7 +79,7 @@ def test_rare_lies_keep_their_chance(monkeypatch, key, epsilon):
         drawn.append(np.float64(probability.ravel()[0]))
         return jnp.zeros(shape, bool)
 
-    monkeypatch.setattr(local._transforms, "bernoulli", record)
+    monkeypatch.setattr(local._coins, "bernoulli", record)
     with jax.disable_jit():
         local.randomized_response(key, jnp.ones(3, bool), scale=1 / epsilon)
         local.k_ary_response(

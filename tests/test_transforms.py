@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sampling import accepts, chi_square, kolmogorov_smirnov
+from sampling import accepts, kolmogorov_smirnov
 
 from dpjax import prng
 from dpjax.mechanisms import _transforms
@@ -63,30 +63,3 @@ def test_exponential_and_gumbel_have_their_laws(key, scale):
     right = scale == 1
     assert accepts(kolmogorov_smirnov(scale * exponential, lambda x: -np.expm1(-x))) is right
     assert accepts(kolmogorov_smirnov(scale * gumbel, lambda x: np.exp(-np.exp(-x)))) is right
-
-
-@pytest.mark.parametrize("probability", [0.0, 1e-15, 1.5e-8, 0.3, 0.5, 1 - 2**-24, 1.0])
-def test_bernoulli_compares_all_64_bits(monkeypatch, key, probability):
-    p = np.float32(probability)
-    threshold = int(float(p) * 2**64)  # exact: a float32 times a power of two
-    for number in {0, threshold - 1, threshold, threshold + 1, 2**64 - 1, 2**40}:
-        if 0 <= number < 2**64:
-            words = tuple(jnp.full(1, part, np.uint32) for part in divmod(number, 2**32))
-            monkeypatch.setattr(_transforms, "word_pairs", lambda key, shape, words=words: words)
-            assert bool(_transforms.bernoulli(key, (1,), jnp.full(1, p))[0]) == (number < threshold)
-
-
-@pytest.mark.parametrize("factor", [2 / 3, 1.0, 1.5])
-def test_bernoulli_has_its_law(key, factor):
-    hits = int(_transforms.bernoulli(key, (1_000_000,), jnp.full(1, 0.01)).sum())
-    p = 0.01 * factor
-    assert accepts(chi_square(np.array([hits, 10**6 - hits]), np.array([p, 1 - p]))) is (
-        factor == 1
-    )
-
-
-@pytest.mark.parametrize("limit", [1, 2, 3, 10, 65_535, 65_536, 65_537, 10**6, 2**31, 2**32 - 1])
-def test_below_is_the_upper_half_of_the_product(key, limit):
-    drawn = np.asarray(_transforms.below(key, (1000,), jnp.full(1, limit, np.uint32)))
-    words = np.asarray(prng.words(jax.random.clone(key), (1000,))).astype(object)
-    assert [int(x) for x in drawn] == [(int(word) * limit) >> 32 for word in words]

@@ -6,6 +6,7 @@ event of probability 1e-15 happens that often.
 """
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -84,14 +85,19 @@ def exponential(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> tuple[Ar
     return log + jnp.where(far, 0, h - (1 - rest)), word
 
 
-def minus_log(x: Array) -> Array:
-    """-log(x) of a positive normal number, faster in float32 than the log that knows all others."""
+def minus_log(x: Array, gap: Array | None = None) -> Array:
+    """-log(x) of a positive normal number, faster in float32 than the log that knows all others.
+
+    The gap is 1 - x where that is known to more digits than x has near 1.
+    """
     if x.dtype == np.float64:
-        return -jnp.log(x)
+        return -jnp.log(x) if gap is None else jnp.where(gap < 0.25, -jnp.log1p(-gap), -jnp.log(x))
     # x = 2^exponent (1 + t) with 1 + t in [sqrt(1/2), sqrt(2))
     pattern = lax.bitcast_convert_type(x, np.int32)
     exponent = (pattern - _ROOT_HALF) >> 23
     t = lax.bitcast_convert_type(pattern - (exponent << 23), np.float32) - 1
+    if gap is not None:
+        t = jnp.where(exponent == 0, -gap, t)
     return exponent.astype(np.float32) * -math.log(2) - t * _polynomial(_LOG, t)
 
 
@@ -100,30 +106,25 @@ def gumbel(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     return minus_log(exponential(key, shape, dtype)[0])
 
 
-def bernoulli(key: Array, shape: tuple[int, ...], probability: Array) -> Array:
-    """True with the given probability, exact to 2^-64: a 64-bit number against its expansion.
+def stored(key: Array, make: Callable[[Array], Array]) -> Array:
+    """What `make(key)` draws, computed once, however many read it.
 
-    The probability broadcasts against the shape, has its rank, and lies in [0, 1].
+    The CPU compiler makes one loop for each reader and would draw the words anew in each. It fuses
+    nothing across a branch, so branch on what is always true.
     """
-    upper, lower = word_pairs(key, shape)
-    scaled = probability * 2.0**32
-    whole = jnp.floor(scaled)
-    certain = probability >= 1
-    first = jnp.where(certain, 0, whole).astype(np.uint32)
-    second = jnp.where(certain, 0, (scaled - whole) * 2.0**32).astype(np.uint32)
-    return certain | (upper < first) | ((upper == first) & (lower < second))
+    implementation = jax.random.key_impl(key)
+    seed = jax.random.key_data(key)  # cond under vmap takes no keys as used once
 
+    def drawn() -> Array:
+        return make(jax.random.wrap_key_data(seed, impl=implementation))
 
-def below(key: Array, shape: tuple[int, ...], limit: Array) -> Array:
-    """Uniform whole number in [0, limit), uint32, each within 2^-32 of its probability.
+    def branched() -> Array:
+        nothing = jax.eval_shape(drawn)
+        always = (seed.ravel()[0] | 1) > 0
+        return lax.cond(always, drawn, lambda: jnp.zeros(nothing.shape, nothing.dtype))
 
-    The upper half of word times limit, by 16-bit pieces; the limit has the rank of the shape.
-    """
-    word, limit = prng.words(key, shape), limit.astype(np.uint32)
-    low, high, mask = limit & 0xFFFF, limit >> 16, np.uint32(0xFFFF)
-    cross = (word >> 16) * low + (((word & mask) * low) >> 16)
-    other = (word & mask) * high + (cross & mask)
-    return (word >> 16) * high + (cross >> 16) + (other >> 16)
+    prng.spend(key)
+    return lax.platform_dependent(cpu=branched, default=drawn)
 
 
 def whole(value: ArrayLike) -> Array:

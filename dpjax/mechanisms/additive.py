@@ -125,6 +125,20 @@ def _standard_gaussian(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> A
     return prng.draw(key, shape, two, width=_width(dtype))
 
 
+def _signed_uniform(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """A level in (0, 1] from all bits but one, a sign from that."""
+
+    def one(bits: Array) -> Array:
+        return _with_sign(_level(bits, dtype), bits)
+
+    return prng.draw(key, shape, lambda a, b: (one(a), one(b)), width=_width(dtype))
+
+
+def _level(bits: Array, dtype: np.dtype) -> Array:
+    """(m + 1/2) / 2^(w-1) with m the upper w - 1 of w bits."""
+    return (_signed(bits >> 1).astype(dtype) + 0.5) * 2.0 ** (1 - jnp.iinfo(bits.dtype).bits)
+
+
 def _width(dtype: np.dtype) -> int:
     """Bits of the words that feed this floating type."""
     return 64 if dtype == np.float64 else 32

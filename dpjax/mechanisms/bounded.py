@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from dpjax import _validate
 from dpjax.mechanisms import _transforms
-from dpjax.mechanisms.additive import _floating
+from dpjax.mechanisms.additive import _floating, _signed_uniform
 
 
 def truncated_laplace(
@@ -88,53 +88,52 @@ def bounded_laplace(
 
 @jax.jit
 def _truncated(key: Array, value: Array, scale: Array, bound: Array) -> Array:
-    """Magnitude by inversion, sign by a bit."""
+    """Magnitude by inversion from the far end, P(|noise| > x) (1 - q) = exp(-x / scale) - q."""
     shape = jnp.broadcast_shapes(value.shape, scale.shape, bound.shape)
     dtype = _transforms.work_dtype(value.dtype)
     scale, bound = (_transforms.aligned(p, len(shape), dtype) for p in (scale, bound))
-    size, word = _truncated_exponential(key, shape, scale, bound)
-    noise = jnp.where((word & 1) != 0, -size, size)
+    signed = _signed_uniform(key, shape, dtype)
+    level, ratio = jnp.abs(signed), bound / scale
+    q, mass = jnp.exp(-ratio), -jnp.expm1(-ratio)
+    size = scale * _transforms.minus_log(q + level * mass, (1 - level) * mass)
+    size = jnp.where(ratio < _UNIFORM, (1 - level) * bound, size)
+    size = jnp.minimum(jnp.where(scale == 0, 0, size), bound)
+    noise = jnp.where(signed < 0, -size, size)
     return (jnp.broadcast_to(value.astype(dtype), shape) + noise).astype(value.dtype)
 
 
 @jax.jit
 def _bounded(key: Array, value: Array, scale: Array, lower: Array, upper: Array) -> Array:
-    """A side in proportion to its mass, then noise truncated at the end of the domain there."""
+    """By inversion: the level's mass is measured from the end of the domain that the sign says.
+
+    So small chances are right at both ends. Where the mass goes beyond the value, the answer lies
+    on its other side, and what is left of the mass there counts from the other end.
+    """
     shape = jnp.broadcast_shapes(value.shape, scale.shape, lower.shape, upper.shape)
     dtype = _transforms.work_dtype(value.dtype)
     scale, lower, upper = (
         _transforms.aligned(parameter, len(shape), dtype) for parameter in (scale, lower, upper)
     )
-    side_key, noise_key = jax.random.split(key)
-    center = jnp.clip(jnp.broadcast_to(value.astype(dtype), shape), lower, upper)
-    down, up = center - lower, upper - center
-    mass_down, mass_up = _mass(down, scale), _mass(up, scale)
-    total = jnp.where(mass_down + mass_up > 0, mass_down + mass_up, 1)
-    below = _transforms.bernoulli(side_key, shape, mass_down / total)
-    size, _ = _truncated_exponential(noise_key, shape, scale, jnp.where(below, down, up))
-    answer = jnp.clip(jnp.where(below, center - size, center + size), lower, upper)
-    return answer.astype(value.dtype)
+    center = jnp.clip(_transforms.aligned(value, len(shape), dtype), lower, upper)
+    uniform = (upper - lower) / scale < _UNIFORM
+
+    def side(room: Array) -> tuple[Array, Array]:
+        """What is left at the end, and the mass up to there: the room itself if uniform."""
+        ratio = jnp.where(room == 0, 0, room / scale)
+        return jnp.exp(-ratio), jnp.where(uniform, room, -jnp.expm1(-ratio))
+
+    (low_q, low_mass), (high_q, high_mass) = side(center - lower), side(upper - center)
+    signed = _signed_uniform(key, shape, dtype)
+    from_low, total = signed < 0, low_mass + high_mass
+    mass = 0.5 * jnp.abs(signed) * total
+    here = jnp.where(from_low, low_mass, high_mass)
+    near = mass < here
+    down = from_low == near
+    rest, gap = jnp.where(near, mass, total - mass), jnp.abs(here - mass)
+    log = _transforms.minus_log(jnp.where(down, low_q, high_q) + rest, gap)
+    size = jnp.where(uniform, gap, scale * log)
+    answer = jnp.where(down, center - size, center + size)
+    return jnp.clip(answer, lower, upper).astype(value.dtype)
 
 
-def _mass(room: Array, scale: Array) -> Array:
-    """Scale times the mass of exponential noise below `room`; its limits at scale 0, infinity."""
-    mass = jnp.where(jnp.isinf(scale), room, -scale * jnp.expm1(-room / scale))
-    return jnp.where(scale == 0, 0, mass)
-
-
-def _truncated_exponential(
-    key: Array, shape: tuple[int, ...], scale: Array, bound: Array
-) -> tuple[Array, Array]:
-    """Exponential noise conditioned on noise <= bound, and a word whose low bit is fresh.
-
-    -scale log(1 - u (1 - exp(-r))), r = bound / scale, with u counted from the nearer end by a
-    coin, so that it is precise at both: uniform where r is too small to tell, 0 at scale 0.
-    """
-    half, word = _transforms.half_uniform(key, shape, scale.dtype)
-    far = (word & 2) != 0
-    ratio = bound / scale
-    near_size = -jnp.log1p(jnp.where(far, 1 - half, half) * jnp.expm1(-ratio))
-    far_size = _transforms.minus_log(jnp.exp(-ratio) - half * jnp.expm1(-ratio))
-    size = scale * jnp.where(far & (ratio > 1), far_size, near_size)
-    size = jnp.where(ratio < 1e-30, jnp.where(far, 1 - half, half) * bound, size)
-    return jnp.minimum(jnp.where(scale == 0, 0, size), bound), word
+_UNIFORM = 1e-30  # bounds over scale: below, the density is level and masses may underflow

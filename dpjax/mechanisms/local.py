@@ -1,7 +1,7 @@
 """Local mechanisms: each person randomizes a category before anybody sees it.
 
 `scale` is 1 / epsilon here: a person's category may become any other, so that its "score" changes
-by 1. The chance of a lie is computed as such and drawn with 64 bits, so that it is right where the
+by 1. The chance of a lie is computed as such and drawn to 2^-80, so that it is right where the
 chance of the truth rounds to 1 (float32: from epsilon 17 up). Reports are turned into estimates by
 `postprocess.debiased_frequency` with the chances that `theory.local` gives.
 """
@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Integer
 
 from dpjax import _validate
-from dpjax.mechanisms import _transforms
+from dpjax.mechanisms import _coins, _transforms
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -59,7 +59,7 @@ def k_ary_response(
         key: one typed key, used once.
         value: categories 0, ..., num_categories - 1; every entry is an independent release.
             Integer arrays keep their dtype; a Python int becomes the default integer. Any other
-            number is taken for some category.
+            number is taken for the last category.
         num_categories: at least 1, below 2^31, broadcast against `value`; must fit its dtype.
         scale: at least 0, broadcast against `value`. 0 gives `value` itself, infinity any category
             alike.
@@ -169,18 +169,18 @@ def _turn(scale: Array, ndim: int) -> Array:
 def _respond(key: Array, value: Array, scale: Array) -> Array:
     """Each boolean or its opposite."""
     shape = jnp.broadcast_shapes(value.shape, scale.shape)
-    return jnp.broadcast_to(value, shape) ^ _transforms.bernoulli(
-        key, shape, _turn(scale, len(shape))
-    )
+    lies = _coins.bernoulli(key, shape, _turn(scale, len(shape)))
+    return jnp.broadcast_to(value, shape) ^ lies
 
 
 @jax.jit
 def _respond_unary(key: Array, value: Array, scale: Array) -> Array:
     """True with probability 1/2 where the value is, elsewhere with that of a lie."""
     shape = jnp.broadcast_shapes(value.shape, scale.shape)
-    turn = jnp.broadcast_to(_turn(scale, len(shape)), shape)
-    chance = jnp.where(jnp.broadcast_to(value, shape), 0.5, turn)
-    return _transforms.bernoulli(key, shape, chance)
+    own_key, lie_key = jax.random.split(key)
+    lies = _coins.bernoulli(lie_key, shape, _turn(scale, len(shape)))
+    own = jnp.broadcast_to(value, shape)
+    return jnp.where(own, _coins.fair(own_key, shape), lies)
 
 
 @jax.jit
@@ -191,7 +191,9 @@ def _respond_k_ary(key: Array, value: Array, num_categories: Array, scale: Array
     scale = _transforms.without_nan(_transforms.aligned(scale, len(shape), _FLOAT32))
     weight = (k - 1).astype(_FLOAT32) * jnp.exp(-1 / scale)
     lie_key, which_key = jax.random.split(key)
-    lies = _transforms.bernoulli(lie_key, shape, weight / (1 + weight))
-    shift = 1 + _transforms.below(which_key, shape, k - 1)
-    truth = jnp.broadcast_to(value, shape).astype(np.uint32) % k
-    return jnp.where(lies, (truth + shift) % k, truth).astype(value.dtype)
+    lies = _coins.bernoulli(lie_key, shape, weight / (1 + weight))
+    shift = 1 + _coins.below(which_key, shape, k - 1)
+    truth = jnp.minimum(jnp.broadcast_to(value, shape).astype(np.uint32), k - 1)
+    other = truth + shift  # no remainder: dividing whole numbers is slow
+    other = jnp.where(other < k, other, other - k)
+    return jnp.where(lies, other, truth).astype(value.dtype)

@@ -144,7 +144,7 @@ def _scores(value: ArrayLike) -> Array:
 @partial(jax.jit, static_argnums=0)
 def _noisy_largest(noise: Callable, key: Array, value: Array, scale: Array) -> Array:
     """The choice among levels plus noise."""
-    return _choice(partial(noise, key), _levels(value, scale))
+    return _choice(noise, key, _levels(value, scale))
 
 
 @jax.jit
@@ -155,7 +155,7 @@ def _weighted(key: Array, value: Array, scale: Array, log_weights: Array) -> Arr
     levels = _levels(value, scale, among=log_weights > -jnp.inf)
     log_weights = jnp.broadcast_to(log_weights.astype(levels.dtype), levels.shape)
     levels = jnp.where(log_weights == -jnp.inf, -jnp.inf, levels + log_weights)
-    return _choice(partial(_transforms.gumbel, key), levels)
+    return _choice(_transforms.gumbel, key, levels)
 
 
 def _levels(value: Array, scale: Array, among: Array | None = None) -> Array:
@@ -181,10 +181,10 @@ def _levels(value: Array, scale: Array, among: Array | None = None) -> Array:
     return jnp.where(jnp.isnan(scale), jnp.nan, level)
 
 
-def _choice(noise: Callable, levels: Array) -> Array:
+def _choice(noise: Callable, key: Array, levels: Array) -> Array:
     """Where level plus noise is largest, -1 without any or with NaN."""
     levels = jnp.moveaxis(levels, -1, 0)
-    total = levels + noise(levels.shape, levels.dtype)
+    total = _transforms.stored(key, lambda key: levels + noise(key, levels.shape, levels.dtype))
     valid = ~jnp.isnan(levels).any(axis=0) & (levels > -jnp.inf).any(axis=0)
     return jnp.where(valid, first(total == total.max(axis=0, keepdims=True)), -1)
 

@@ -67,7 +67,14 @@ def _first_above(
         jnp.broadcast_to(parameter.astype(dtype), release)[None]
         for parameter in (threshold, scale, threshold_scale)
     )
-    noise = _laplace(key, (1 + queries, *release), dtype)
-    value = jnp.moveaxis(jnp.broadcast_to(value.astype(dtype), (*release, queries)), -1, 0)
-    excess = value - threshold + scale * noise[1:] - threshold_scale * noise[:1]
-    return jnp.where(jnp.isnan(excess).any(axis=0), -1, first(excess >= 0))
+    threshold_key, key = jax.random.split(key)
+    margin = jnp.moveaxis(jnp.broadcast_to(value.astype(dtype), (*release, queries)), -1, 0)
+    margin = margin - threshold
+    bar = threshold_scale * _laplace(threshold_key, (1, *release), dtype)
+
+    def over_the_bar(key: Array) -> Array:
+        return scale * _laplace(key, margin.shape, dtype) >= bar - margin
+
+    above = _transforms.stored(key, over_the_bar)
+    unknown = jnp.isnan(margin).any(axis=0) | jnp.isnan(scale + threshold_scale)[0]
+    return jnp.where(unknown, -1, first(above))

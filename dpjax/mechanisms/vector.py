@@ -6,17 +6,19 @@ L1 norm that is `laplace`. Noise is a direction times a radius, the radius a sum
 numbers. The floating-point noise is for simulation and not safe for real releases.
 """
 
+import functools
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from dpjax import prng
 from dpjax.mechanisms import _transforms
-from dpjax.mechanisms.additive import _floating, _standard_gaussian
+from dpjax.mechanisms.additive import _floating, _level, _signed_uniform, _standard_gaussian
 
 
 def l2_laplace(
@@ -79,30 +81,60 @@ def _add_vector(noise: Callable, key: Array, value: ArrayLike, scale: ArrayLike)
     return _noisy(noise, key, value, jnp.asarray(scale))
 
 
-@partial(jax.jit, static_argnums=0)
+@functools.partial(jax.jit, static_argnums=0)
 def _noisy(noise: Callable, key: Array, value: Array, scale: Array) -> Array:
     """The answer, computed in float32 at least and rounded to the dtype of `value`."""
     release = jnp.broadcast_shapes(value.shape[:-1], scale.shape)
-    shape = (*release, value.shape[-1])
     dtype = _transforms.work_dtype(value.dtype)
+    # The entries of a vector lie apart in memory, so that many vectors are summed up at once.
+    standard = jnp.moveaxis(noise(key, value.shape[-1], release, dtype), 0, -1)
     scale = jnp.broadcast_to(scale.astype(dtype), release)[..., None]
-    center = jnp.broadcast_to(value.astype(dtype), shape)
-    return (center + scale * noise(key, shape, dtype)).astype(value.dtype)
+    center = jnp.broadcast_to(value.astype(dtype), standard.shape)
+    return (center + scale * standard).astype(value.dtype)
 
 
-def _l2(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    """A normal vector stretched to a Gamma(dimension) radius; only its direction counts."""
-    radius_key, direction_key = jax.random.split(key)
-    radius = _transforms.exponential(radius_key, shape, dtype)[0].sum(axis=-1, keepdims=True)
-    normal = _standard_gaussian(direction_key, shape, dtype)
-    return normal * (radius / jnp.sqrt((normal * normal).sum(axis=-1, keepdims=True)))
+def _l2(key: Array, dimension: int, release: tuple[int, ...], dtype: np.dtype) -> Array:
+    """Normal noise of a random scale sqrt(2 W), W of law Gamma((dimension + 1) / 2).
+
+    Its length is then of law Gamma(dimension): the square of that is 4 times a product of two
+    independent numbers, Gamma(dimension / 2) and W, by Legendre's duplication formula.
+    """
+    mixing_key, half_key, normal_key, spare_key = jax.random.split(key, 4)
+    mixing = _gamma(mixing_key, (dimension + 1) // 2, release, dtype)
+    if dimension % 2 == 0:
+        half = _standard_gaussian(half_key, release, dtype)
+        mixing = mixing + 0.5 * half * half
+    spread = _transforms.stored(spare_key, lambda _: jnp.sqrt(2 * mixing)[None])
+    return _standard_gaussian(normal_key, (dimension, *release), dtype) * spread
 
 
-def _linf(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+def _linf(key: Array, dimension: int, release: tuple[int, ...], dtype: np.dtype) -> Array:
     """A point of the cube stretched by a Gamma(dimension + 1) factor."""
-    radius_key, cube_key = jax.random.split(key)
-    longer = (*shape[:-1], shape[-1] + 1)
-    radius = _transforms.exponential(radius_key, longer, dtype)[0].sum(axis=-1, keepdims=True)
-    half, word = _transforms.half_uniform(cube_key, shape, dtype)
-    point = 2 * half
-    return radius * jnp.where((word & 1) != 0, -point, point)
+    length_key, cube_key = jax.random.split(key)
+    length = _gamma(length_key, dimension + 1, release, dtype)
+    return _signed_uniform(cube_key, (dimension, *release), dtype) * length[None]
+
+
+def _gamma(key: Array, order: int, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """Sum of so many exponential numbers: minus the log of uniform ones, four multiplied first.
+
+    The product of four may be as small as 2^-128, which float32 holds no longer; that it is below
+    what the log reads rightly, 2^-126, has probability 1e-33.
+    """
+    seed, implementation = jax.random.key_data(key), jax.random.key_impl(key)
+
+    def product(i: ArrayLike, factors: int) -> Array:
+        here = jax.random.fold_in(jax.random.wrap_key_data(seed, impl=implementation), i)
+        if dtype == np.float64:
+            words = list(prng.words(here, (factors, *shape), width=64))
+        else:
+            keys = jax.random.split(here, -(-factors // 2))
+            words = [w for k in keys for w in _transforms.word_pairs(k, shape)][:factors]
+        return functools.reduce(jnp.multiply, (_level(word, dtype) for word in words))
+
+    def add(i: Array, total: Array) -> Array:
+        return total + _transforms.minus_log(product(i, 4))
+
+    fours, left = divmod(order, 4)
+    total = _transforms.minus_log(product(fours, left)) if left else jnp.zeros(shape, dtype)
+    return lax.fori_loop(0, fours, add, total)
