@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from dpjax import _validate
 from dpjax.accounting import exact
+from dpjax.accounting.composition import as_loss
 from dpjax.accounting.leaks.response import Response
 from dpjax.accounting.leaks.summed import releases
 from dpjax.accounting.loss import PrivacyLoss
@@ -165,7 +166,7 @@ class _Queries:
 
 def _queries(loss: PrivacyLoss, delta: np.ndarray, share: float) -> _Queries:
     """Epsilon of each query; `share` of delta, less masses at infinity, goes to the unbounded."""
-    parts = [releases(leak, count) for leak, count in loss.terms]
+    parts = [releases(leak, count) for leak, count in as_loss(loss).terms]
     counts = [count for _, count in parts]
     singles = [PrivacyLoss(((leak, np.asarray(1)),)) for leak, _ in parts]
     masses = [_worst(single.infinite_mass, single) for single in singles]

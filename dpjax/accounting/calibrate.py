@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from dpjax import _validate
 from dpjax.accounting._roots import bracketed_root
 from dpjax.accounting._typing import Reals
+from dpjax.accounting.composition import as_loss
 from dpjax.accounting.loss import PrivacyLoss
 
 Accountant = Callable[..., np.ndarray]
@@ -103,7 +104,7 @@ def max_count(
     epsilon = _validate.positive(target_epsilon=target_epsilon)
     delta = _validate.probability(target_delta=target_delta)
     up_to = _validate.positive_count(up_to=up_to)
-    shape = np.broadcast_shapes(epsilon.shape, delta.shape, loss.shape)
+    shape = np.broadcast_shapes(epsilon.shape, delta.shape, as_loss(loss).shape)
 
     def is_private(count: np.ndarray) -> np.ndarray:
         return np.asarray(accountant(count * loss, delta) <= epsilon)

@@ -203,6 +203,24 @@ class PrivacyLoss:
         return total
 
 
+def as_loss(loss: Any) -> PrivacyLoss:
+    """The loss, where an accountant takes it in.
+
+    Raises:
+        TypeError: It is none.
+
+    >>> as_loss(0.5)
+    Traceback (most recent call last):
+    ...
+    TypeError: loss = 0.5: expected a PrivacyLoss, such as loss.gaussian(1.0)
+    """
+    if not isinstance(loss, PrivacyLoss):
+        shown = " ".join(repr(loss).split())
+        shown = shown if len(shown) <= 60 else shown[:57] + "..."
+        raise TypeError(f"loss = {shown}: expected a PrivacyLoss, such as loss.gaussian(1.0)")
+    return loss
+
+
 def once(leak: Leak) -> PrivacyLoss:
     """One release of a leak."""
     return PrivacyLoss(((leak, np.asarray(1)),))

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpjax import _validate
 from dpjax.accounting import closed, contour, discretized, lattice
+from dpjax.accounting.composition import as_loss
 from dpjax.accounting.loss import PrivacyLoss
 
 _BLOCK = 1 << 20  # complex values held at once
@@ -55,7 +56,7 @@ def epsilon_bracket(loss: PrivacyLoss, delta: Any) -> Bracket:
         ValueError: delta is outside [0, 1] or NaN; or the loss is only a bound, not a pair.
     """
     checked = _validate.probability(delta=delta)
-    grid = np.broadcast_shapes(loss.shape, checked.shape)
+    grid = np.broadcast_shapes(as_loss(loss).shape, checked.shape)
     flat = _flat(loss, grid)
     wanted = np.broadcast_to(checked, grid).ravel()
     best = np.zeros((3, wanted.size))
@@ -103,7 +104,7 @@ def delta_bracket(loss: PrivacyLoss, epsilon: Any) -> Bracket:
         ValueError: epsilon is negative or NaN; or the loss is only a bound, not a pair.
     """
     checked = _validate.non_negative_or_infinite(epsilon=epsilon)
-    grid = np.broadcast_shapes(loss.shape, checked.shape)
+    grid = np.broadcast_shapes(as_loss(loss).shape, checked.shape)
     flat = _flat(loss, grid)
     wanted = np.broadcast_to(checked, grid).ravel()
     best = np.zeros((3, wanted.size))

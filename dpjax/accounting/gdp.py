@@ -12,6 +12,7 @@ from scipy import special
 
 from dpjax import _validate
 from dpjax.accounting._typing import Reals
+from dpjax.accounting.composition import as_loss
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.summed import releases
 from dpjax.accounting.loss import PrivacyLoss
@@ -36,7 +37,7 @@ def mu(loss: PrivacyLoss) -> Float64[np.ndarray, "*grid"]:
 
     Source: Dong, Roth, Su 2022, Corollary 2.
     """
-    total = np.zeros(loss.shape)
+    total = np.zeros(as_loss(loss).shape)
     for leak, count in (releases(*term) for term in loss.terms):
         if not isinstance(leak, Gaussian):
             raise ValueError(f"loss has a {type(leak).__name__}: expected Gaussians only")

@@ -24,7 +24,7 @@ from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
 from dpjax import _validate
-from dpjax.accounting.composition import PrivacyLoss
+from dpjax.accounting.composition import PrivacyLoss, as_loss
 
 
 def epsilon(
@@ -78,10 +78,7 @@ def moves(losses: Sequence[PrivacyLoss]) -> list[PrivacyLoss]:
 
 def _checked(losses: Sequence[PrivacyLoss]) -> list[PrivacyLoss]:
     """A list of losses, with at least one in it."""
-    checked = list(losses)
-    for each in checked:
-        if not isinstance(each, PrivacyLoss):
-            raise TypeError(f"losses has {str(each)[:60]}: expected privacy losses")
+    checked = [as_loss(each) for each in losses]
     if not checked:
         raise ValueError("losses = []: expected at least one")
     return checked

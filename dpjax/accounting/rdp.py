@@ -25,6 +25,7 @@ from dpjax import _validate
 from dpjax.accounting._minimum import quasi_convex_minimum
 from dpjax.accounting._optimal import optimal_epsilon
 from dpjax.accounting._typing import Reals
+from dpjax.accounting.composition import as_loss
 from dpjax.accounting.loss import PrivacyLoss
 
 CONVERSIONS = ("classic", "improved", "optimal")
@@ -64,7 +65,7 @@ def divergence(loss: PrivacyLoss, order: ArrayLike) -> Float64[np.ndarray, "*gri
     order = _validate.non_negative_or_infinite(order=order)
     if np.any(order < 1):
         raise ValueError(f"order = {order}: expected a number of at least 1")
-    shape = np.broadcast_shapes(order.shape, loss.shape)
+    shape = np.broadcast_shapes(order.shape, as_loss(loss).shape)
     t = np.broadcast_to(np.maximum(order - 1, 1e-12), shape)[..., None]
     result = np.zeros(shape)
     for direction in loss.directions:
@@ -143,7 +144,7 @@ def optimum(loss: PrivacyLoss, delta: ArrayLike, *, conversion: str = "improved"
     """
     _validate.one_of(CONVERSIONS, conversion=conversion)
     delta = _validate.probability(delta=delta)
-    shape = np.broadcast_shapes(loss.shape, delta.shape)
+    shape = np.broadcast_shapes(as_loss(loss).shape, delta.shape)
     epsilon, order = np.zeros(shape), np.full(shape, np.inf)
     delta = np.broadcast_to(delta, shape)
     for direction in loss.directions:
@@ -180,7 +181,7 @@ def delta(
     """
     _validate.one_of(CONVERSIONS[:2], conversion=conversion)
     epsilon = _validate.non_negative_or_infinite(epsilon=epsilon)
-    shape = np.broadcast_shapes(loss.shape, epsilon.shape)
+    shape = np.broadcast_shapes(as_loss(loss).shape, epsilon.shape)
     epsilon = np.broadcast_to(epsilon, shape)
     result = np.zeros(shape)
     for direction in loss.directions:
