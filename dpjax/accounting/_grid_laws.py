@@ -131,21 +131,22 @@ def gathered(leak: Leak, direction: str, start: float, step: float, size: int) -
 
 
 def _without_negative(masses: np.ndarray, step: float) -> np.ndarray:
-    """Runs of points of negative mass left out, moved to what is around; all 0 if that fails."""
+    """Points of negative mass left out, the mass moved to those around; all 0 if that fails."""
+    index = np.arange(masses.size)
+    left_out = np.zeros(masses.size, bool)
     for _ in range(_SWEEPS):
         low = np.flatnonzero(masses < 0)
         if not low.size or low[-1] == masses.size - 1:
             break
-        first = np.diff(low, prepend=-2) > 1
-        run = np.cumsum(first) - 1
-        before, after = low[first] - 1, low[np.append(first[1:], True)] + 1
-        to_left, to_right = low - before[run], after[run] - low
+        left_out[low] = True
+        before = np.maximum.accumulate(np.where(left_out, -1, index))[low]
+        after = np.minimum.accumulate(np.where(left_out, masses.size, index)[::-1])[::-1][low]
+        # the share that goes right, for exp(-l) to keep its mean; at an end all, for it to grow
+        right = np.expm1((before - low) * step) / np.expm1((before - after) * step)
+        at_end = (before < 0) | (after == masses.size - 1)
+        right = np.where(at_end, np.exp((after - low) * step), right)
         moved = masses[low]
         masses[low] = 0
-        # the share that goes right, for exp(-l) to keep its mean; at an end all, for it to grow
-        right = np.expm1(-to_left * step) / np.expm1(-(to_left + to_right) * step)
-        at_end = (before[run] < 0) | (after[run] == masses.size - 1)
-        right = np.where(at_end, np.exp(to_right * step), right)
-        np.add.at(masses, np.maximum(before[run], 0), np.where(at_end, 0, moved * (1 - right)))
-        np.add.at(masses, after[run], moved * right)
+        np.add.at(masses, np.maximum(before, 0), np.where(at_end, 0, moved * (1 - right)))
+        np.add.at(masses, after, moved * right)
     return np.zeros(masses.size) if np.any(masses < 0) else masses

@@ -19,6 +19,7 @@ from dpjax.accounting import contour
 from dpjax.accounting._grid_laws import Law, aligned, cells, gathered, spread
 from dpjax.accounting._roots import bracketed_root
 from dpjax.accounting.leaks import Leak
+from dpjax.accounting.leaks.summed import Summed, releases
 from dpjax.accounting.loss import PrivacyLoss
 
 _UNIT = np.finfo(float).eps
@@ -28,6 +29,7 @@ _FAR = 20.0  # units of 1 / c that an answer may be from the saddle's
 _AIM = 2e-7  # relative width of a bracket at which no finer grid is tried
 _POOR = 1e-2  # and from which on the plan may be at fault and not the grid
 _TURNS = 4
+_MOST_LAWS = 40  # different ones in a sum
 _WIDENING = np.geomspace(1e-12, 1, 1200)  # edges of the laws that steer
 _PLACES = 2.0 ** (np.arange(-20, 80) / 2)  # of Chernoff's bounds
 _FINEST = 1 << 11  # places tried, in units of 1 over the widest law
@@ -73,8 +75,21 @@ class _Coarse(Leak):
 
 
 def possible(loss: PrivacyLoss) -> bool:
-    """Whether the tails of every leak are known."""
-    return all(leak.has_tails for leak, count in loss.terms if np.any(count > 0))
+    """Whether the tails of every leak are known, and not too many are different."""
+    used = [leak for leak, count in loss.terms if np.any(count > 0)]
+    each = [leak.leak if isinstance(leak, Summed) else leak for leak in used]
+    number = sum(leak.number if isinstance(leak, Summed) else 1 for leak in used)
+    return number <= _MOST_LAWS and all(leak.has_tails for leak in each)
+
+
+def _releases(loss: PrivacyLoss) -> list[tuple[Leak, float]]:
+    """The leaks of a composition in an array of one, those of sums one by one, and their counts."""
+    found = []
+    for total, counts in loss.terms:
+        leak, count = releases(total, counts)
+        for i in np.flatnonzero(count[0] > 0):
+            found.append((leak.take(count.shape, np.array([i])), float(count[0, i])))
+    return found
 
 
 @np.errstate(all="ignore")  # log 0, and overflow to infinity, are the right limits throughout
@@ -215,6 +230,8 @@ def _evaluate(pair: tuple[_Composed, _Composed], epsilon: float, known: np.ndarr
 def _between(pair: tuple[_Composed, _Composed], epsilon: float) -> float:
     """Spreading adds step^2 / 6 to the variance and gathering takes step^2 / 4: 3 to 2 cancels."""
     ends = np.array([law.delta(epsilon, 0) for law in pair])
+    if np.isnan(ends[0]):  # a law too sharp for the grid
+        return float(ends[1])
     return float(np.logaddexp(ends[0] + np.log(2 / 5), ends[1] + np.log(3 / 5)))
 
 
@@ -225,7 +242,7 @@ def _plan(
 
     `log_size` is about the log of delta, and `find` gives the saddle of what is wanted.
     """
-    terms = [(leak, float(count[0])) for leak, count in loss.terms if count[0] > 0]
+    terms = _releases(loss)
     if not log_size > -600:  # the tails to be cut would underflow
         return None
     log_cut = log_size - _CUT - np.log(sum(count for _, count in terms))

@@ -24,7 +24,8 @@ REACH = 9.5  # standard deviations kept on each side: exp(-9.5^2 / 2) = exp(-45)
 _ANGLES = np.array([0.02, 0.1, 0.3, 0.6, 1.0, 1.5, 2.1, 2.9])
 _COARSE = 64
 _MOST = 1 << 18  # abscissas of one integral
-_BLOCK = 1 << 18  # abscissas times nodes held at once
+_SOME = 256  # rows whose coarse cells are looked at together
+_BLOCK = 1 << 17  # abscissas times nodes held at once
 _UNIT = np.finfo(float).eps
 
 
@@ -63,11 +64,11 @@ def grids(
     least, turn = np.real(power).min(1), np.abs(np.imag(power)).max(1)
     step = _step(s, least)
     fine = np.flatnonzero((turn > 0) | (least < -100))
-    if fine.size:
-        given = (v[fine, None] for v in (q, s, least, turn, low, high))
-        trimmed, step[fine] = _trimmed_and_step(*given)
+    for some in np.split(fine, range(_SOME, fine.size, _SOME)):
+        given = (v[some, None] for v in (q, s, least, turn, low, high))
+        trimmed, step[some] = _trimmed_and_step(*given)
         if np.iscomplexobj(power):
-            high[fine] = trimmed
+            high[some] = trimmed
     points = np.ceil((high - low) / step * finer) + 1
     order = np.argsort(points)
     order = order[points[order] <= _MOST]

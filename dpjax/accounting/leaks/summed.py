@@ -48,7 +48,11 @@ class Summed(Leak):
 
     def cumulant(self, t: np.ndarray, direction: str) -> np.ndarray:
         """The sum of the cumulants."""
-        return self.cumulant_with_error(t, direction)[0]
+        full = np.broadcast_shapes((*self.shape, 1), t.shape)
+        total = np.zeros(full, t.dtype)
+        for leak, count in self._chunks(full):
+            total = total + _weighted(count, leak.cumulant(t[..., None, :], direction))
+        return total
 
     def cumulant_with_error(self, t: np.ndarray, direction: str) -> tuple[np.ndarray, np.ndarray]:
         """Cumulants and errors add up; so does the rounding of the sum."""
