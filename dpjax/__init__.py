@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpjax import accounting as accounting
+    from dpjax import plan as plan
     from dpjax import postprocess as postprocess
     from dpjax import queries as queries
     from dpjax import sensitivity as sensitivity
@@ -62,6 +63,7 @@ _HOME = {  # public name -> the module that defines it; a module itself has no s
     "optimized_unary": "dpjax.mechanisms.local:optimized_unary",
     "per_trial": "dpjax.simulate:per_trial",
     "permute_and_flip": "dpjax.mechanisms.selection:permute_and_flip",
+    "plan": "dpjax.plan",
     "postprocess": "dpjax.postprocess",
     "queries": "dpjax.queries",
     "randomized_response": "dpjax.mechanisms.local:randomized_response",
@@ -95,6 +97,7 @@ __all__ = [
     "optimized_unary",
     "per_trial",
     "permute_and_flip",
+    "plan",
     "postprocess",
     "queries",
     "randomized_response",

@@ -1,0 +1,138 @@
+"""`dpjax calibrate`: the least noise for a budget, or the most releases for a noise."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+import numpy as np
+
+from dpjax.accounting import basic, calibrate, exact, rdp
+from dpjax.accounting.loss import PrivacyLoss
+from dpjax.cli import options
+from dpjax.cli.output import ImpossibleWish, emit, number, table
+from dpjax.cli.releases import family
+
+ACCOUNTANTS: dict[str, calibrate.Accountant] = {
+    "basic": basic.epsilon,
+    "advanced": basic.best_of,
+    "optimal": basic.optimal,
+    "renyi-classic": functools.partial(rdp.epsilon, conversion="classic"),
+    "renyi": rdp.epsilon,
+    "exact": exact.epsilon,
+}
+
+
+@click.command()
+@options.mechanism
+@click.option("--epsilon", type=options.NUMBER, required=True, help="Total budget, above 0.")
+@options.delta
+@click.option("--count", type=options.WHOLE, help="How many releases.  [default: 1]")
+@click.option(
+    "--noise-multiplier",
+    type=options.NUMBER,
+    help="In place of --count: how many releases of this noise the budget allows.",
+)
+@click.option(
+    "--accountant",
+    "accountants",
+    type=click.Choice(list(ACCOUNTANTS)),
+    multiple=True,
+    help="Whose noise; may be repeated.  [default: renyi and exact]",
+)
+@options.output
+def command(
+    mechanism: str,
+    sensitivity: float,
+    sampling_probability: float | None,
+    epsilon: float,
+    delta: float,
+    count: int | None,
+    noise_multiplier: float | None,
+    accountants: tuple[str, ...],
+    form: str | None,
+) -> None:
+    """Find the least noise that meets (epsilon, delta), from the private side.
+
+    \b
+    Noise for twelve counts, and how many counts a noise allows:
+      dpjax calibrate --mechanism gaussian --epsilon 1 --delta 1e-5 --count 12
+      dpjax calibrate --mechanism gaussian --epsilon 1 --delta 1e-5 --noise-multiplier 20
+    """
+    if count is not None and noise_multiplier is not None:
+        raise click.UsageError("give either --count or --noise-multiplier")
+    release = family(mechanism, sensitivity, sampling_probability)
+    names = tuple(dict.fromkeys(accountants)) or ("renyi", "exact")
+    if noise_multiplier is not None:
+        rows = [_most(release, noise_multiplier, epsilon, delta, name) for name in names]
+    else:
+        rows = [_least(release, count or 1, epsilon, delta, name) for name in names]
+    for row in rows:
+        row["scale"] = row["noise_multiplier"] * sensitivity
+    result = {
+        "mechanism": mechanism.replace("-", "_"),
+        "sensitivity": sensitivity,
+        "sampling_probability": sampling_probability,
+        "epsilon": epsilon,
+        "delta": delta,
+        "designs": rows,
+    }
+    wanted = "most releases" if noise_multiplier is not None else "least noise"
+    head = f"{wanted} of {mechanism} at epsilon {epsilon:g}, delta {delta:g}"
+    columns = ("accountant", "count", "noise_multiplier", "scale", "epsilon")
+    lines = table(columns, [[row[name] for name in columns] for row in rows])
+    emit(form, "calibrate", result, rows, [head, "", *lines])
+
+
+def _least(
+    release: Callable[[np.ndarray], PrivacyLoss],
+    count: int,
+    epsilon: float,
+    delta: float,
+    name: str,
+) -> dict[str, Any]:
+    """The least noise for a number of releases."""
+    accountant = ACCOUNTANTS[name]
+    try:
+        noise = calibrate.noise_multiplier(
+            lambda m: count * release(m), epsilon, delta, accountant=accountant
+        )
+    except ValueError as error:
+        if "some noise meets" not in str(error):
+            raise
+        raise ImpossibleWish(
+            f"no noise meets epsilon {epsilon:g} with delta {delta:g} under {name}; nearest"
+            " possible: a delta above 0, or Laplace noise"
+        ) from error
+    spent = float(accountant(count * release(noise), delta))
+    return {
+        "accountant": name,
+        "count": count,
+        "noise_multiplier": float(noise),
+        "epsilon": spent,
+    }
+
+
+def _most(
+    release: Callable[[np.ndarray], PrivacyLoss],
+    noise: float,
+    epsilon: float,
+    delta: float,
+    name: str,
+) -> dict[str, Any]:
+    """The most releases of a noise."""
+    accountant = ACCOUNTANTS[name]
+    one = release(np.asarray(noise))
+    count = int(calibrate.max_count(one, epsilon, delta, accountant=accountant))
+    if count == 0:
+        alone = float(accountant(one, delta))
+        raise ImpossibleWish(
+            f"not even one release: it costs epsilon {number(alone)} under {name}; nearest"
+            f" possible: that epsilon, or more noise than {noise:g}"
+        )
+    return {
+        "accountant": name,
+        "count": count,
+        "noise_multiplier": noise,
+        "epsilon": float(accountant(count * one, delta)),
+    }

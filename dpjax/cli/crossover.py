@@ -1,0 +1,108 @@
+"""`dpjax crossover`: from how many queries Gaussian noise has the lower error."""
+
+import functools
+from typing import Any
+
+import click
+
+from dpjax import curves
+from dpjax.accounting import exact, rdp
+from dpjax.cli import options
+from dpjax.cli.output import ImpossibleWish, emit, number, table
+from dpjax.crossover import crossover
+
+GAUSSIAN = {
+    "renyi-classic": functools.partial(rdp.epsilon, conversion="classic"),
+    "renyi": rdp.epsilon,
+    "exact": exact.epsilon,
+}
+LAPLACE = ("basic", "renyi")
+_MOST_CALIBRATED = 2000  # whole k at which an accountant is asked for Laplace noise
+
+
+@click.command()
+@click.option(
+    "--epsilon", "epsilons", type=options.NUMBERS, required=True, help="Total budgets, above 0."
+)
+@click.option(
+    "--delta", "deltas", type=options.NUMBERS, required=True, help="Total deltas, in (0, 1)."
+)
+@click.option(
+    "--laplace",
+    type=click.Choice(LAPLACE),
+    default="basic",
+    show_default=True,
+    help="How Laplace noise is counted; basic alone is known at fractions of a query.",
+)
+@options.measure
+@click.option(
+    "--up-to",
+    type=options.WHOLE,
+    default=1000,
+    show_default=True,
+    help="Queries compared: beyond, nothing is claimed.",
+)
+@options.output
+def command(
+    epsilons: tuple[float, ...],
+    deltas: tuple[float, ...],
+    laplace: str,
+    measure: str,
+    confidence: float,
+    up_to: int,
+    form: str | None,
+) -> None:
+    """Find the number of queries from which Gaussian noise beats Laplace noise.
+
+    All queries share one total epsilon and delta. No crossover is printed as none.
+
+    \b
+    At one budget, and over a grid of them:
+      dpjax crossover --epsilon 1 --delta 1e-5
+      dpjax crossover --epsilon 0.1,1,10 --delta 1e-5,1e-9 --csv
+    """
+    most = _MOST_CALIBRATED if laplace != "basic" else 10**7
+    if up_to > most:
+        raise click.UsageError(f"--up-to {up_to}: expected at most {most} with --laplace {laplace}")
+    level = options.level_of(measure, confidence)
+    asked = {"measure": measure, "level": level}
+    rows: list[dict[str, Any]] = []
+    for epsilon in epsilons:
+        for delta in deltas:
+            for name, accountant in GAUSSIAN.items():
+                try:
+                    incumbent = (
+                        curves.laplace_basic(epsilon, **asked)
+                        if laplace == "basic"
+                        else curves.calibrated(
+                            "laplace", epsilon, delta, accountant=rdp.epsilon, **asked
+                        )
+                    )
+                    challenger = curves.gaussian(epsilon, delta, accountant=accountant, **asked)
+                except ValueError as error:
+                    if "some noise meets" not in str(error):
+                        raise
+                    raise ImpossibleWish(
+                        f"no Gaussian noise meets epsilon {epsilon:g} with delta {delta:g}; nearest"
+                        " possible: a delta above 0"
+                    ) from error
+                found = crossover(incumbent, challenger, up_to=up_to)
+                rows.append(
+                    {
+                        "epsilon": epsilon,
+                        "delta": delta,
+                        "laplace": laplace,
+                        "gaussian": name,
+                        "k_star": found.k_star,
+                        "first_integer": found.first_integer,
+                    }
+                )
+    result = {"measure": measure, "level": level, "up_to": up_to, "crossings": rows}
+    lines = table(
+        ("epsilon", "delta", "laplace", "gaussian", "k*", "Gaussian from"),
+        [
+            [*list(row.values())[:4], number(row["k_star"]), number(row["first_integer"])]
+            for row in rows
+        ],
+    )
+    emit(form, "crossover", result, rows, [f"{measure} of each query, up to {up_to}", "", *lines])

@@ -1,0 +1,108 @@
+"""A plan simulated: has its noise the error, and do its intervals hold as often, as it says?"""
+
+import zlib
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+import dpjax
+from dpjax import _validate
+from dpjax.plan.designs import LAWS
+from dpjax.plan.planner import Plan
+
+_STANDARD_ERRORS = 5.0  # exceeded by chance once in two million
+
+
+class Verified(NamedTuple):
+    """One kind of query, simulated.
+
+    Attributes:
+        name: of the query.
+        rmse: simulated.
+        rmse_standard_error: of the simulation.
+        rmse_expected: by the law.
+        coverage: share of the trials within the half-width.
+        coverage_expected: by the law; the confidence, for discrete noise at least that.
+        agrees: whether both lie within five standard errors of what is expected.
+    """
+
+    name: str
+    rmse: float
+    rmse_standard_error: float
+    rmse_expected: float
+    coverage: float
+    coverage_expected: float
+    agrees: bool
+
+
+def verify(plan: Plan, *, num_trials: int, seed: int, confidence: float = 0.95) -> list[Verified]:
+    """Simulate the plan's best design, each kind of query with a key of its own.
+
+    Args:
+        plan: with scales that float32 holds.
+        num_trials: of each kind, at least 2.
+        seed: from 0 to 2^32 - 1.
+        confidence: of the half-widths, in (0, 1).
+
+    Raises:
+        ValueError: an argument outside its range.
+
+    >>> from dpjax.plan import at_budget, equal
+    >>> plan = at_budget(equal(3), epsilon=1.0, delta=1e-5)
+    >>> [each.agrees for each in verify(plan, num_trials=100_000, seed=0)]
+    [True]
+    """
+    trials = _validate.positive_count(num_trials=num_trials)
+    if trials < 2 or not 0 <= _validate.count(seed=seed) < 2**32:
+        raise ValueError(
+            f"num_trials, seed = {num_trials}, {seed}: expected at least 2, and below 2^32"
+        )
+    half_widths = plan.best.half_widths(confidence)
+    return [
+        _one(query.name, plan.best.design.mechanism, float(scale), float(width), trials, seed)
+        for query, scale, width in zip(
+            plan.workload.queries, plan.best.scales, half_widths, strict=True
+        )
+    ]
+
+
+def _one(
+    name: str, mechanism: str, scale: float, half_width: float, trials: int, seed: int
+) -> Verified:
+    """One kind of query."""
+    law, discrete = LAWS[mechanism](scale), mechanism.startswith("discrete")
+    key = jax.random.fold_in(jax.random.key(seed), np.uint32(zlib.crc32(name.encode())))
+    edge = half_width + 0.5 if discrete else half_width  # a bin holds its left end
+    moments = dpjax.simulate(
+        key,
+        partial(getattr(dpjax, mechanism), scale=scale),
+        np.int32(0) if discrete else 0.0,
+        trials,
+        measure=_error,
+        edges=np.array([-edge, edge]),
+    )
+    coverage = float(moments.histogram.counts[1] / trials)
+    expected = 1 - float(law.tail(half_width))
+    coverage_error = np.sqrt(expected * (1 - expected) / trials)
+    agrees = (
+        abs(moments.rmse - law.rmse) <= _STANDARD_ERRORS * moments.rmse_standard_error
+        and abs(coverage - expected) <= _STANDARD_ERRORS * coverage_error
+    )
+    return Verified(
+        name,
+        float(moments.rmse),
+        float(moments.rmse_standard_error),
+        float(law.rmse),
+        coverage,
+        expected,
+        bool(agrees),
+    )
+
+
+def _error(answer: Array, value: Array) -> Array:
+    """The error as a float, of whole answers too."""
+    return (answer - value).astype(jnp.float32)
