@@ -39,9 +39,11 @@ class Lanes(NamedTuple):
     bins: Pair | None  # (..., bins): trials between the edges, without lanes
 
 
-def empty(trials: int, shape: tuple[int, ...], dtype: Any, edges: Array | None) -> Lanes:
-    """Lanes before the first block of so many trials."""
-    lanes = jnp.zeros((min(LANES, trials // ROWS), *shape), dtype)
+def empty(
+    trials: int, shape: tuple[int, ...], dtype: Any, edges: Array | None, *, blocks: int = 1
+) -> Lanes:
+    """Lanes before the first block of so many trials, or before so many blocks at once."""
+    lanes = jnp.zeros((blocks * min(LANES, trials // ROWS), *shape), dtype)
     bins = None if edges is None else jnp.zeros((*shape, edges.shape[0] + 1), dtype)
     return Lanes(
         powers=tuple(Pair(lanes, lanes) for _ in range(5)),

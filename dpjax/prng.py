@@ -120,12 +120,15 @@ def unroll(key: Array) -> Array:
     """The same key with the rounds unrolled: all of `jax.random` gives the same numbers, faster.
 
     Raises:
-        ValueError: for a key of another generator.
+        ValueError: for a key of another generator, and with jax_threefry_partitionable off, which
+            gives `jax.random` other numbers.
     """
     check(key)
     name = implementation(key)
     if name != "threefry2x32":
         raise ValueError(f"key = a {name} key: expected threefry2x32, the default of jax.random")
+    if not getattr(jax.config, "jax_threefry_partitionable", True):  # it may go one day
+        raise ValueError("jax_threefry_partitionable = False: expected True, the default of JAX")
     return jax.random.wrap_key_data(jax.random.key_data(key), impl=UNROLLED)
 
 

@@ -133,10 +133,10 @@ def main(entry: Entry, address: str, index: int) -> None:
 
 
 def _take_cores(index: int, count: int) -> None:
-    """Bind this process to its share of the cores, as Slurm and mpirun do; elsewhere than Linux not.
+    """Bind this process to its share of the cores, as Slurm and mpirun do; not so but on Linux.
 
-    JAX has a thread for each core that a process may use. Left to all cores, two processes would cut
-    each small step of their work in two and wait for the halves.
+    JAX has a thread for each core that a process may use. Left to all cores, two processes would
+    cut each small step of their work in two and wait for the halves.
     """
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))

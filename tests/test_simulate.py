@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dpjax import gaussian, laplace, theory
+from dpjax import discrete_laplace, gaussian, laplace, theory
 from dpjax.simulate import BLOCK, difference, per_trial, simulate
 from dpjax.statistics import Moments, merge
 
@@ -93,6 +93,25 @@ def test_wide_vectors_change_no_bit() -> None:
     assert_same(eager, traced)
 
 
+def test_what_an_accelerator_does_is_what_a_cpu_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for the rounding of sums: the same trials, whether steps come out even or not."""
+    monkeypatch.setattr(engine, "WIDE", 4)
+    value = engine.as_value(0.0)
+    seed = engine.as_seed(jax.random.key(8))
+    mechanism = engine.as_pytree(partial(laplace, scale=1.0))
+    numbers = (seed, mechanism, value)
+    unit, edges = jnp.float32(1), engine.as_edges([-1.0, 0.5])
+    for start, stop, tail in ((0, 4, 0), (3, 8, 77), (5, 5, 1), (2**31 - 4, 2**31 - 2, 5)):
+        at = jnp.asarray([start, stop, tail], np.int32)
+        narrow = engine.run_blocks(*numbers, *at, unit, edges=edges)
+        wide = jax.jit(partial(engine._run_wide, difference))(*numbers, *at, unit, edges)
+        for name in ("count", "min", "max"):
+            np.testing.assert_array_equal(getattr(wide, name), getattr(narrow, name))
+        np.testing.assert_array_equal(wide.histogram.counts, narrow.histogram.counts)
+        for name in ("mean", "mae", "rmse", "variance", "rmse_standard_error"):
+            assert getattr(wide, name) == pytest.approx(getattr(narrow, name), rel=1e-6, abs=1e-8)
+
+
 @pytest.mark.parametrize("mechanism", [laplace, gaussian])
 def test_errors_agree_with_theory(mechanism: Callable) -> None:
     """Each within 5 standard errors: 6e-7."""
@@ -117,7 +136,8 @@ def test_a_constant_measure_keeps_every_digit_over_many_blocks() -> None:
     """A plain float32 sum of these would stand still at 2^24."""
 
     def alternating(key: jax.Array, value: jax.Array) -> jax.Array:
-        return value + jnp.arange(value.size, dtype=np.float32) % 2 + 0.125
+        first = jax.random.bernoulli(key).astype(np.float32)  # other numbers in another block
+        return value + (first + jnp.arange(value.size, dtype=np.float32)) % 2 + 0.125
 
     moments = simulate(jax.random.key(0), alternating, 0.0, 50_000_000)
     assert moments.mean == pytest.approx(0.625, rel=1e-14)
@@ -158,6 +178,27 @@ def test_float64_statistics() -> None:
     assert abs(moments.rmse - 2**0.5) < 5 * moments.rmse_standard_error
 
 
+def test_float32_draws_are_the_same_with_x64_on() -> None:
+    def run() -> Moments:
+        mechanism = partial(laplace, scale=np.float32(2))
+        return simulate(jax.random.key(3), mechanism, np.float32(0), 1000)
+
+    narrow = run()
+    with jax.enable_x64(True):
+        assert_same(run(), narrow)
+
+
+def test_a_vmapped_grid_of_long_answers_needs_little_memory() -> None:
+    """All of it at once would be 64 scales x 10^6 trials x 10 entries x 4 bytes = 2.56 GB."""
+
+    def run(key: jax.Array, scale: jax.Array) -> Moments:
+        return simulate(key, partial(laplace, scale=scale), jnp.zeros(10), 10**6)
+
+    keys, scales = jax.random.split(jax.random.key(0), 64), jnp.linspace(0.1, 10, 64)
+    memory = jax.jit(jax.vmap(run)).lower(keys, scales).compile().memory_analysis()
+    assert 0 < memory.temp_size_in_bytes < 20e6
+
+
 # -- values, measures, mechanisms
 
 
@@ -190,6 +231,18 @@ def test_values_longer_than_a_block_still_run() -> None:
 @pytest.mark.parametrize(("size", "trials"), [(1, BLOCK), (2, BLOCK // 2), (3, BLOCK // 4)])
 def test_block_size_depends_on_the_value_alone(size: int, trials: int) -> None:
     assert engine.block_trials(jnp.zeros(size)) == trials
+
+
+def test_a_python_int_goes_to_mechanisms_of_floats_and_of_integers() -> None:
+    """As it does where they are called by themselves."""
+
+    def run(mechanism: Callable, value: float | jax.Array) -> Moments:
+        return simulate(jax.random.key(6), partial(mechanism, scale=2.0), value, 1000)
+
+    assert_same(run(laplace, 5), run(laplace, 5.0))
+    assert_same(run(discrete_laplace, 5), run(discrete_laplace, jnp.asarray(5)))
+    with pytest.raises(TypeError, match=r"value = float.*: expected integers"):
+        run(discrete_laplace, 5.0)
 
 
 def test_measure_says_what_is_averaged() -> None:
@@ -278,6 +331,37 @@ def test_one_noise_for_a_whole_block_is_an_error() -> None:
     assert np.isnan(inside.rmse)
 
 
+def test_noise_from_numpy_is_drawn_once_and_is_an_error() -> None:
+    def from_numpy(key: jax.Array, value: jax.Array) -> jax.Array:
+        return value + np.random.laplace(size=value.shape).astype(np.float32)
+
+    with pytest.raises(ValueError, match=r"from_numpy: expected independent noise, .* two blocks"):
+        simulate(jax.random.key(0), from_numpy, 0.0, 1000)
+
+
+def test_short_blocks_that_agree_by_chance_are_no_error() -> None:
+    """Sixteen trials of a coin: two blocks of zeros and ones are the same now and then."""
+
+    def mostly(key: jax.Array, value: jax.Array) -> jax.Array:
+        return jax.random.bernoulli(key, 0.8, value.shape[:1])
+
+    seed = 634  # the first one of which this is so
+    keys = [jax.random.fold_in(jax.random.key(seed), j) for j in (0, 1)]
+    np.testing.assert_array_equal(*(mostly(key, jnp.zeros((16, 1))) for key in keys))
+    moments = simulate(
+        jax.random.key(seed), mostly, jnp.zeros(BLOCK), 3000, measure=lambda answer, value: answer
+    )
+    assert abs(moments.mean - 0.8) < 5 * moments.mean_standard_error
+
+
+def test_threefry_that_is_not_partitionable_is_refused() -> None:
+    with (
+        jax.threefry_partitionable(False),
+        pytest.raises(ValueError, match=r"^jax_threefry_partitionable = False: expected True"),
+    ):
+        simulate(jax.random.key(0), partial(laplace, scale=1.0), 0.0, 1000)
+
+
 def test_no_noise_at_all_is_no_error() -> None:
     moments = simulate(jax.random.key(0), partial(laplace, scale=0.0), 5.0, 1000)
     assert (moments.rmse, moments.mae, moments.rmse_standard_error) == (0.0, 0.0, 0.0)
@@ -289,7 +373,7 @@ def test_other_generators_are_refused_by_name(impl: str) -> None:
         simulate(jax.random.key(0, impl=impl), partial(laplace, scale=1.0), 0.0, 10)
 
 
-@pytest.mark.parametrize("num_trials", [0, -1, 1.5, float("nan"), 2**31 * BLOCK])
+@pytest.mark.parametrize("num_trials", [0, -1, 1.5, float("nan"), 2**31 * BLOCK - 1])
 def test_bad_trials_are_named(num_trials: float) -> None:
     with pytest.raises(ValueError, match=r"^num_trials = .*: expected "):
         simulate(jax.random.key(0), partial(laplace, scale=1.0), 0.0, num_trials)

@@ -9,6 +9,9 @@ def connect(address: str | None = None, count: int | None = None, index: int | N
     """Join the processes of a run; call it before anything else of JAX, in each of them.
 
     Under Slurm, Open MPI and Kubernetes JAX finds out by itself; elsewhere give all three.
+    Processes on one machine want cores of their own, which those see to; elsewhere start them
+    with `taskset` or the like. JAX has a thread for each core that a process may use, and sharing
+    cores costs a third of the rate.
 
     Args:
         address: HOST:PORT of process 0, which all can reach.

@@ -1,15 +1,24 @@
 """How a sweep is divided: points into chunks of fixed size, and chunks among processes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 from jax.tree_util import Partial
 from jaxtyping import Array
 
-from dpjax.simulate import as_edges, as_pytree, as_value, block_trials, pilot, whole_blocks
+from dpjax.simulate import (
+    as_edges,
+    as_pytree,
+    as_value,
+    block_trials,
+    check_noise,
+    mechanism_name,
+    whole_blocks,
+    with_unit,
+)
 from dpjax.sweep.grid import Point, point_hash
 
 CHUNK = 256
@@ -100,12 +109,7 @@ def jobs(key: Array, points: Sequence[Point], num_trials: int, name: str) -> lis
     seeds = np.asarray(_seeds(key, hashes))  # of all points at once: each call takes its time
     made = [_job(seed, point, num_trials) for seed, point in zip(seeds, points, strict=True)]
     for job in made:  # now that all are on their way
-        if np.isnan(job.numbers[3]).any():
-            raise ValueError(
-                f"mechanism = {mechanism_name(job.numbers[1])} at {job.point.name}: expected"
-                " independent noise, got the same for every trial of a block or NaN;"
-                " dpjax.per_trial(mechanism) gives each trial a key"
-            )
+        check_noise(job.numbers[3], f"{mechanism_name(job.numbers[1])} at {job.point.name}")
     return made
 
 
@@ -117,16 +121,7 @@ def _seeds(key: Array, hashes: Array) -> Array:
 
 def _job(seed: np.ndarray, point: Point, num_trials: int) -> Job:
     """One point ready to run, its unit still being computed."""
-    value = as_value(point.value)
-    blocks, tail = whole_blocks(value, num_trials)
+    blocks, tail = whole_blocks(as_value(point.value), num_trials)
     mechanism, edges = as_pytree(point.mechanism), as_edges(point.edges)
-    unit = pilot(seed, mechanism, value, measure=point.measure)
+    value, unit = with_unit(seed, mechanism, point.value, measure=point.measure)
     return Job(point, (seed, mechanism, value, unit, edges), block_trials(value), blocks, tail)
-
-
-def mechanism_name(mechanism: Callable[..., Any]) -> str:
-    """The name of the function, through what is bound to it."""
-    while hasattr(mechanism, "func"):
-        mechanism = mechanism.func  # pyright: ignore[reportFunctionMemberAccess]
-    mechanism = getattr(mechanism, "function", mechanism)
-    return getattr(mechanism, "__qualname__", type(mechanism).__name__)

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from dpjax.simulate import run_blocks
-from dpjax.sweep.division import CHUNK, Job, Share, mechanism_name
+from dpjax.simulate import mechanism_name, run_blocks
+from dpjax.sweep.division import CHUNK, Job, Share
 
 
 def identity(key: Array, name: str, jobs: Sequence[Job], share: Share) -> dict[str, Any]:
