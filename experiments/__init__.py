@@ -14,8 +14,12 @@ NAMES = (
     "crossover",
     "membership",
     "linkage",
+    "vector_queries",
+    "selection",
+    "local_versus_central",
+    "clipping",
     "dp_sgd",
 )
 
 # Measurements of the machine: run by name, into a folder of their own.
-BENCHMARKS = ("throughput", "accounting")
+BENCHMARKS = ("throughput", "accounting", "training_speed", "mechanisms_throughput")

@@ -319,3 +319,8 @@ def test_float32_supports_of_neighbouring_answers_differ() -> None:
     zero = np.asarray(laplace(jax.random.key(0), jnp.zeros(100_000), scale=1.0))
     one = np.asarray(laplace(jax.random.key(1), jnp.ones(100_000), scale=1.0))
     assert np.isin(zero, one).mean() < 0.2
+
+
+def test_scale_is_a_standard_deviation_and_no_variance(key):
+    noise = np.asarray(additive.gaussian(key, jnp.zeros(100_000), scale=3.0), np.float64)
+    assert abs(noise.var() / 9 - 1) < 5 * np.sqrt(2 / noise.size)  # 6e-7: 5 standard deviations

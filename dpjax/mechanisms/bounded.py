@@ -25,6 +25,9 @@ def truncated_laplace(
     `theory.TruncatedLaplace`. The floating-point noise is for simulation and not safe for real
     releases.
 
+    A sign bit, and a level of 31 bits (float64: 63) as in `laplace`: with an infinite bound the
+    noise is that of `laplace` on the same key.
+
     Args:
         key: one typed key, used once.
         value: the true answer in its own units. Every entry is an independent release. Floating
@@ -57,6 +60,9 @@ def bounded_laplace(
     out depends on the value, by a factor of up to exp(s / scale) for L1 sensitivity s, so that
     scale s / epsilon gives 2 epsilon-DP and not epsilon-DP. Law: `theory.BoundedLaplace`. The
     floating-point noise is for simulation and not safe for real releases.
+
+    One word of 32 bits (float64: 64) gives an answer; chances are right down to 2^-32 (2^-64) of
+    the whole at both ends of the domain.
 
     Args:
         key: one typed key, used once.
