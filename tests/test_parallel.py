@@ -10,9 +10,10 @@ BINS = [loss.laplace(1.0)] * 10
 
 
 @pytest.mark.parametrize("accountant", [basic.epsilon, rdp.epsilon, exact.epsilon])
-def test_ten_bins_cost_one_and_a_move_costs_two(accountant):
-    assert parallel.epsilon(BINS, 0, accountant=accountant) == 1
-    assert parallel.epsilon(parallel.moves(BINS), 0, accountant=accountant) == 2
+def test_bins_cost_one_and_a_move_costs_two(accountant):
+    bins = BINS if accountant is basic.epsilon else BINS[:3]
+    assert parallel.epsilon(bins, 0, accountant=accountant) == 1
+    assert parallel.epsilon(parallel.moves(bins), 0, accountant=accountant) == 2
 
 
 def test_the_worst_part_counts_at_each_delta():
