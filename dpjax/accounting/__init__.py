@@ -15,6 +15,7 @@ are loaded on first use:
     zcdp        zero-concentrated differential privacy
     gdp         Gaussian differential privacy, and its central limit approximation
     risk        a guarantee as an attacker's error rates
+    tradeoff    the exact trade-off curve of a composition, with a certified bracket
     filters     rules that hold for adaptively chosen queries
     ledger      a budget spent query by query under such a rule
 """
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from dpjax.accounting import parallel as parallel
     from dpjax.accounting import rdp as rdp
     from dpjax.accounting import risk as risk
+    from dpjax.accounting import tradeoff as tradeoff
     from dpjax.accounting import zcdp as zcdp
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "parallel",
     "rdp",
     "risk",
+    "tradeoff",
     "zcdp",
 ]
 
