@@ -52,14 +52,13 @@ def test_each_answer_has_its_own_probability(key):
     assert np.array_equal(drawn[:, 3], same[:, 3])  # one probability for all is no other draw
 
 
-@pytest.mark.parametrize("factor", [2 / 3, 1.0, 1.5])
-@pytest.mark.parametrize("p", [0.01, 1.5 * 2.0**-16])  # the latter hangs on open answers
-def test_bernoulli_has_its_law(key, p, factor):
-    size = 1_000_000 if p == 0.01 else 20_000_000
+@pytest.mark.parametrize(("p", "size"), [(0.01, 10**6), (1.5 * 2.0**-16, 10**7)])
+def test_bernoulli_has_its_law_and_power(key, p, size):
     hits = int(_coins.bernoulli(key, (size,), jnp.full(1, np.float32(p))).sum())
-    chance = p * factor
-    found = chi_square(np.array([hits, size - hits]), np.array([chance, 1 - chance]))
-    assert accepts(found) is (factor == 1)
+    for factor in (2 / 3, 1.0, 1.5):  # the rare event hangs on answers that 16 bits leave open
+        chance = p * factor
+        found = chi_square(np.array([hits, size - hits]), np.array([chance, 1 - chance]))
+        assert accepts(found) is (factor == 1)
 
 
 def test_bernoulli_under_vmap_is_a_loop(key):

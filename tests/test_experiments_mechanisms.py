@@ -187,6 +187,7 @@ def test_numpy_s_way_that_is_wrong_is_refused(monkeypatch):
         mechanisms_throughput.measure("laplace", 200_000, repeats=1)
 
 
+@pytest.mark.slow
 def test_the_exponential_mechanism_by_weights_has_its_law(key):
     scores = np.array([0.0, 2.0, 1.0], np.float32)
     release = partial(selection.by_weights, scale=np.float32(1.5))
