@@ -128,7 +128,7 @@ def _each(mechanism: Callable[..., Any], key: Array, values: Array) -> Any:
 
 
 def with_unit(
-    seed: Array, mechanism: Partial, value: ArrayLike, *, measure: Callable
+    seed: Array | np.ndarray, mechanism: Partial, value: ArrayLike, *, measure: Callable
 ) -> tuple[Array, Array]:
     """The value as an array that the mechanism takes, and the unit that `pilot` finds."""
     try:

@@ -1,5 +1,6 @@
 """The same bits on any number of devices and processes, each run in processes of its own."""
 
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,8 +14,8 @@ from dpjax.sweep import distributed
 ROOT = Path(__file__).parent.parent
 
 
-def start(devices, *, checkpoint="-", process=()):
-    command = [sys.executable, "-m", "tests.sweep_process", devices, checkpoint, *process]
+def start(devices, *, checkpoint="-", process=(), prefix=()):
+    command = [*prefix, sys.executable, "-m", "tests.sweep_process", devices, checkpoint, *process]
     return subprocess.Popen(
         [str(argument) for argument in command],
         cwd=ROOT,
@@ -55,6 +56,13 @@ def test_two_devices(alone):
 @pytest.mark.slow
 def test_four_devices(alone):
     assert finish(start(4)) == alone
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("taskset") is None, reason="taskset is not installed")
+def test_one_core(alone):
+    """A process bound to one core has one thread, and its compiler cuts nothing in parts."""
+    assert finish(start(1, prefix=["taskset", "--cpu-list", "0"])) == alone
 
 
 @pytest.mark.slow

@@ -62,6 +62,23 @@ def test_points_are_independent_and_keep_their_numbers_in_another_grid(key):
     assert named.moments[0].rmse != one.moments[0].rmse
 
 
+def test_another_seed_changes_every_number():
+    points = laplace(0.5, 1.0, 2.0)
+    one, other = (dpjax.sweep(jax.random.key(seed), points, 3 * BLOCK) for seed in (0, 1))
+    for a, b in zip(one.moments, other.moments, strict=True):
+        assert all(getattr(a, name) != getattr(b, name) for name in STATISTICS)
+
+
+def test_x64_of_the_calling_thread_holds_for_all_of_it():
+    with jax.enable_x64(True):
+        found = dpjax.sweep(jax.random.key(0), laplace(1.0), 1000).moments[0]
+        here = point_key(jax.random.key(0), {"epsilon": 1.0})
+        expected = dpjax.simulate(here, laplace(1.0)[0].mechanism, 0.0, 1000)
+    assert expected.sums.dtype == np.float64
+    for name in STATISTICS:  # 1e-10 is what float32 statistics reach
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-13)
+
+
 def user_noise(key, value, *, scale):
     """A mechanism as a user writes it."""
     return value + scale * jax.random.uniform(key, value.shape, minval=-1.0)
@@ -70,6 +87,13 @@ def user_noise(key, value, *, scale):
 def scalar_noise(key, value):
     """One of a single value."""
     return value + jax.random.uniform(key)
+
+
+def integer_noise(key, value):
+    """One of whole numbers only."""
+    if not jnp.issubdtype(value.dtype, jnp.integer):
+        raise TypeError(f"value = {value.dtype}: expected integers")
+    return value + jax.random.randint(key, value.shape, -3, 4)
 
 
 def distance(answer, value):
@@ -85,6 +109,7 @@ def test_mechanisms_measures_values_and_edges_of_one_s_own(key):
         dpjax.Point({"case": "vector"}, noise, vector),
         dpjax.Point({"case": "distance"}, noise, vector, distance),
         dpjax.Point({"case": "scalar"}, per_trial(scalar_noise), edges=edges),
+        dpjax.Point({"case": "integer"}, integer_noise, 5),
     ]
     num_trials = 3 * BLOCK + 5
     result = dpjax.sweep(key, points, num_trials)
@@ -103,7 +128,7 @@ def test_mechanisms_measures_values_and_edges_of_one_s_own(key):
             assert found.histogram is not None
             assert expected.histogram is not None
             np.testing.assert_array_equal(found.histogram.counts, expected.histogram.counts)
-    assert [np.shape(moments.rmse) for moments in result.moments] == [(3,), (), ()]
+    assert [np.shape(moments.rmse) for moments in result.moments] == [(3,), (), (), ()]
 
 
 def test_one_trace_whatever_the_values(key):
