@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from experiments import BENCHMARKS, NAMES, manifest, table
+from experiments import BENCHMARKS, NAMES, manifest, page, table
 from experiments.progress import reporter
 
 DEFAULT_TRIALS = 10_000_000
@@ -38,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name, folder in folders.items():
             text = _redraw(name, folder) if options.redraw else _run(name, folder, options)
             print(text, flush=True)
+        for folder in dict.fromkeys(folders[name] for name in names if name in NAMES):
+            page.write(folder, NAMES)
     except (ValueError, OSError) as error:
         parser.error(" ".join(str(error).split()))
     except KeyboardInterrupt:
@@ -108,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="python -m experiments",
         description="Make the figures and their tables: NAME.csv, NAME.png, NAME.svg each, and"
-        " manifest.json.",
+        " manifest.json; and index.html, a page of all figures in the folder.",
         allow_abbrev=False,
     )
     parser.add_argument(

@@ -1,0 +1,165 @@
+"""The page of figures: valid, whole, without network; its panel's numbers against the library's."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import html5lib
+import numpy as np
+import pytest
+
+from dpjax import crossover, curves, theory
+from dpjax.accounting import exact, gaussian, rdp
+from experiments import NAMES, page
+
+FIGURES = Path(__file__).parent.parent / "figures"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+POSITIONS = 200
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The page made anew from the committed tables and figures."""
+    folder = tmp_path_factory.mktemp("page")
+    for path in FIGURES.iterdir():
+        if path.suffix in (".csv", ".svg", ".json"):
+            shutil.copy(path, folder)
+    page.write(folder, NAMES)
+    return (folder / page.FILE).read_text(encoding="utf-8")
+
+
+def test_the_committed_page_is_that_of_the_committed_figures(written):
+    assert written == (FIGURES / page.FILE).read_text(encoding="utf-8")
+
+
+def test_page_is_valid_html_with_every_figure_once(written):
+    tree = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(written)
+    ids = [element.get("id") for element in tree.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    for name in NAMES:
+        assert ids.count(name) == 1
+    assert all(image.get("alt") for image in tree.iter("img"))
+    assert len(list(tree.iter("img"))) == len(NAMES)
+
+
+def test_page_needs_no_network(written):
+    links = re.findall(r"(?:src|href)=\"([^\"]*)\"", written)
+    assert links
+    assert all(link.startswith(("data:", "#")) for link in links)
+    assert "url(" not in written.replace("url(#${clip})", "")
+
+
+def browse(path, width, height, *options):
+    """What headless chromium prints."""
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    size = f"--window-size={width},{height}"
+    run = subprocess.run(
+        [*command, size, *options, path.as_uri()],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    return run.stdout
+
+
+def driven(written, folder, script):
+    """The JSON that a script, run in the page after its own, makes."""
+    path = folder / "driven.html"
+    written = re.sub(r"data:(image|text)[^\"]*", "data:,", written)  # the panel alone, sooner
+    tail = f"<script>document.title = JSON.stringify((() => {{ {script} }})())</script></body>"
+    path.write_text(written.replace("</body>", tail), encoding="utf-8")
+    shown = re.search("<title>(.*?)</title>", browse(path, 1280, 900, "--dump-dom"), re.DOTALL)
+    assert shown is not None
+    return json.loads(html.unescape(shown.group(1)))
+
+
+@needs_browser
+def test_panel_has_the_library_s_numbers_wherever_the_sliders_stand(written, tmp_path):
+    fractions = np.random.default_rng(1).uniform(size=(POSITIONS, 4)).round(4).tolist()
+    rows = driven(
+        written,
+        tmp_path,
+        f"""
+        return {fractions}.map((row) => {{
+          row.forEach((fraction, i) => {{
+            const slider = document.getElementById(SLIDERS[i]);
+            const [low, high] = [Number(slider.min), Number(slider.max)];
+            slider.value = low + fraction * (high - low);
+          }});
+          document.getElementById("k").dispatchEvent(new Event("input"));
+          const texts = [...document.querySelectorAll("#panel [id]")];
+          return Object.fromEntries(texts.map((element) => [element.id, element.textContent]));
+        }});
+        """,
+    )
+    at = {
+        name: np.array([float(row[f"{name}-value"]) for row in rows])
+        for name in ("epsilon", "delta", "sensitivity", "k")
+    }
+    assert all(len(np.unique(values)) > 100 for values in at.values())
+    exact = gaussian.noise_multiplier(at["epsilon"], at["delta"])
+    classic = curves.gaussian(
+        at["epsilon"], at["delta"], accountant=lambda loss, delta: rdp.epsilon(
+            loss, delta, conversion="classic"
+        ),
+    )(1.0)  # fmt: skip
+    expected = {}
+    for name, law, scale in (
+        ("laplace", theory.Laplace, at["k"] / at["epsilon"]),
+        ("exact", theory.Gaussian, exact * np.sqrt(at["k"])),
+        ("classic", theory.Gaussian, classic * np.sqrt(at["k"])),
+    ):
+        noise = law(scale * at["sensitivity"])
+        expected[f"{name}-scale"] = noise.scale
+        expected[f"{name}-rmse"] = noise.rmse
+        expected[f"{name}-mae"] = noise.mae
+        expected[f"{name}-within"] = noise.abs_quantile(0.95)
+    expected["exact-crossing"] = (exact * at["epsilon"]) ** 2 / 2
+    expected["classic-crossing"] = (classic * at["epsilon"]) ** 2 / 2
+    for name, values in expected.items():
+        seen = np.array([float(row[name]) for row in rows])
+        np.testing.assert_allclose(seen, values, rtol=5.1e-4, err_msg=name)
+    for row, exact_leads in zip(rows, at["k"] > expected["exact-crossing"], strict=True):
+        assert ("Gaussian noise has" in row["verdict"]) == exact_leads
+
+
+@needs_browser
+def test_crossing_of_the_panel_is_that_of_the_curves(written, tmp_path):
+    seen = driven(written, tmp_path, "return crossing(noiseMultiplier(1, 1e-5), 1)")
+    found = crossover(
+        curves.laplace_basic(1.0), curves.gaussian(1.0, 1e-5, accountant=exact.epsilon), up_to=100
+    )
+    assert seen == pytest.approx(found.k_star, rel=1e-9)
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [500, 1280])
+def test_nothing_is_wider_than_the_window(written, tmp_path, width):
+    path = tmp_path / "sized.html"
+    script = "<script>document.title = document.documentElement.scrollWidth</script></body>"
+    path.write_text(written.replace("</body>", script), encoding="utf-8")
+    shown = re.search("<title>(.*?)</title>", browse(path, width, 900, "--dump-dom"))
+    assert shown is not None
+    assert int(shown.group(1)) <= width
+
+
+@needs_browser
+def test_every_slider_is_reached_by_keyboard_and_named(written, tmp_path):
+    seen = driven(
+        written,
+        tmp_path,
+        """
+        return SLIDERS.map((name) => {
+          const slider = document.getElementById(name);
+          slider.focus();
+          return [document.activeElement === slider, slider.labels[0].innerText,
+                  slider.getAttribute("aria-valuetext"), slider.tabIndex];
+        });
+        """,
+    )
+    for focused, label, value, tab in seen:
+        assert focused
+        assert tab == 0
+        assert label.endswith(value)
