@@ -86,6 +86,16 @@ def one_step(std, sensitivity, q, adjacency, eps):
     return np.exp(log_delta) if eps >= 0 else -np.expm1(eps) + np.exp(eps + log_delta)
 
 
+def below_zero(b, eps, sensitivity=1, q=1, adjacency="ADD"):
+    """Delta at a negative epsilon, where both directions leak alike and all take part."""
+    return -np.expm1(eps) + np.exp(eps) * exact.delta(loss.laplace(b / sensitivity), -eps)
+
+
+def two_modes(std, sensitivities, probs, adjacency, eps):
+    """A mixture of shifts 0 and s is a Poisson sample of one record."""
+    return one_step(std, sensitivities[1], probs[1], adjacency, eps)
+
+
 def composed(k, what, mech, **inputs):
     if mech == "gaussian":
         return exact.delta(k * loss.gaussian(inputs["sigma"]), inputs["eps"])
@@ -101,6 +111,7 @@ def expected_largest(b, d):
 
 
 ADAPTERS = {
+    "laplace.delta": below_zero,
     "laplace.expected_max_abs": expected_largest,
     "sgm.eps_rdp_int_2_64": on_integers,
     "public.autodp_tfp_rdp": lambda order, **inputs: rdp.divergence(training(**inputs), order),
@@ -119,6 +130,8 @@ ADAPTERS = {
     ),
     "public.pld_accountant": composed,
     "public.pld_gaussian_delta": one_step,
+    "public.pld_laplace_delta": below_zero,
+    "public.pld_mixture_gaussian_delta": two_modes,
     "public.prv_eps_upper": lambda delta, **inputs: exact.epsilon(training(**inputs), delta),
     "public.prv_zero_eps_delta": lambda delta0, k: exact.delta(k * loss.approximate(0, delta0), 0),
     "public.sgm_rdp": lambda order, **inputs: rdp.divergence(training(**inputs), float(order)),
