@@ -234,7 +234,7 @@ def draw(table: Table) -> Figure:
     for y, i in enumerate(order):
         ratio, clock = table["over_numpy_by_work"][i], table["over_numpy"][i]
         ax.barh(y, ratio, 0.7, color=style.LAPLACE if ratio < WANTED else style.GAUSSIAN)
-        ax.plot([clock], [y], "|", ms=10, mew=1.6, color=style.INK)
+        ax.plot([clock], [y], "|", ms=11, mew=2, color="white" if clock < ratio else style.INK)
         text = f"{ratio:.1f}   against {table['numpy_way'][i]}"
         ax.annotate(
             text,
