@@ -196,6 +196,7 @@ def test_a_vmapped_grid_of_long_answers_needs_little_memory() -> None:
 
     keys, scales = jax.random.split(jax.random.key(0), 64), jnp.linspace(0.1, 10, 64)
     memory = jax.jit(jax.vmap(run)).lower(keys, scales).compile().memory_analysis()
+    assert memory is not None
     assert 0 < memory.temp_size_in_bytes < 20e6
 
 
@@ -347,7 +348,8 @@ def test_short_blocks_that_agree_by_chance_are_no_error() -> None:
 
     seed = 634  # the first one of which this is so
     keys = [jax.random.fold_in(jax.random.key(seed), j) for j in (0, 1)]
-    np.testing.assert_array_equal(*(mostly(key, jnp.zeros((16, 1))) for key in keys))
+    first, second = (mostly(key, jnp.zeros((16, 1))) for key in keys)
+    np.testing.assert_array_equal(first, second)
     moments = simulate(
         jax.random.key(seed), mostly, jnp.zeros(BLOCK), 3000, measure=lambda answer, value: answer
     )
