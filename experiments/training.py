@@ -76,6 +76,20 @@ def clipped_sum(weights: Array, records: Records, taken: Array, clip_norm: Array
     return (residual * factor[None]) @ features.T
 
 
+def per_example_sum(weights: Array, records: Records, taken: Array, clip_norm: ArrayLike) -> Array:
+    """The same as `clipped_sum`, the textbook's way: every gradient is formed, then clipped.
+
+    For models whose gradients have no such structure, and to compare with.
+    """
+
+    def cross_entropy(weights: Array, features: Array, label: Array) -> Array:
+        return -jnp.sum(jax.nn.log_softmax(weights @ features) * label)
+
+    each = jax.vmap(jax.grad(cross_entropy), (None, 1, 1))(weights, *map(jnp.asarray, records))
+    norms = jnp.sqrt(jnp.sum(each**2, axis=(1, 2)))
+    return jnp.einsum("i,ijk->jk", taken * jnp.minimum(1, clip_norm / norms), each)
+
+
 def sum_clipped_as_one(
     weights: Array, records: Records, taken: Array, clip_norm: ArrayLike
 ) -> Array:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpjax.accounting import exact, loss
-from experiments import canaries, dp_sgd, table, training
+from experiments import canaries, dp_sgd, table, training, training_speed
 from experiments.training import Records
 from tests import sampling
 
@@ -64,8 +64,9 @@ def test_clipped_sum_is_the_sum_of_clipped_per_example_gradients(clip_norm):
     assert jnp.max(norms) > 1.0  # each finite clip norm clips some
     factors = taken * np.minimum(1, clip_norm / np.asarray(norms))
     expected = np.einsum("i,ijk->jk", factors, each)
-    ours = training.clipped_sum(weights, records, jnp.asarray(taken), clip_norm)
-    np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
+    for gradient_sum in (training.clipped_sum, training.per_example_sum):
+        ours = gradient_sum(weights, records, jnp.asarray(taken), clip_norm)
+        np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_record_without_gradient_is_none():
@@ -200,6 +201,20 @@ def test_models_trained_together_are_those_trained_alone(key):
     settings = (settings[0] + 1, settings[1], settings[2] / 2)
     training.accuracies(keys, train, test, *settings, sampling_probability=0.5, num_steps=5)
     assert program._cache_size() == compiled
+
+
+@pytest.mark.slow
+def test_the_benchmark_compares_the_same_models(tmp_path):
+    rows = training_speed.run(4, 0, lambda *_: None)  # which checks their accuracies
+    assert [(row["way"], row["models"]) for row in rows] == [
+        ("textbook", 4), ("one_by_one", 4), ("together", 1), ("together", 4),
+    ]  # fmt: skip
+    assert rows[1]["times_faster"] == 1
+    path = tmp_path / "training_speed.csv"
+    path.write_text(table.to_csv(rows, training_speed.COLUMNS))
+    data = table.read(path, training_speed.COLUMNS)
+    assert training_speed.draw(data) is not None
+    assert f"{1000 * data['seconds_per_model'][-1]:.2f}" in training_speed.report(data)
 
 
 def test_every_run_of_every_point_has_a_key_of_its_own():
