@@ -2,6 +2,7 @@
 
 import csv
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,47 @@ def test_example_prints_what_it_says(name):
     assert run.returncode == 0, run.stderr
     if output:
         assert run.stdout == output
+
+
+# A command of dpjax alone in its block, and likewise the output it promises.
+COMMAND = re.compile(r"^```bash\n(dpjax [^\n]*)\n```$(?:\n+^```text\n(.*?)^```$)?", re.M | re.DOTALL)
+COMMANDS = {
+    f"{name}: {found.group(1)}": found.groups()
+    for name, text in DOCUMENTS.items()
+    for found in COMMAND.finditer(text)
+}
+
+
+def tokens(text):
+    """Words and numbers; numbers as such, since noise may differ in the last digits."""
+    found = re.findall(r"[+-]?\d[\d.,]*(?:e[+-]?\d+)?|[^\s\d]+", text)
+    return [word for word in found if word]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command_prints_what_it_says(name):
+    command, output = COMMANDS[name]
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-m", *shlex.split(command)],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    claimed_and_contradicted = " audit " in command
+    assert run.returncode == claimed_and_contradicted, run.stderr
+    if not output:
+        return
+    seen, promised = tokens(run.stdout), tokens(output)
+    assert len(seen) == len(promised)
+    for one, other in zip(seen, promised, strict=True):
+        try:
+            expected = float(other.rstrip(".,").replace(",", ""))
+        except ValueError:
+            assert one == other
+        else:
+            assert float(one.rstrip(".,").replace(",", "")) == pytest.approx(expected, rel=2e-3)
+
+
+def test_there_are_commands():
+    assert len(COMMANDS) >= 4
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
