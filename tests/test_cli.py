@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from dpjax import cli, curves, plan
 from dpjax.accounting import calibrate, exact, loss, rdp
 from dpjax.crossover import crossover
+from dpjax.plan import advice
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "dpjax" / "cli" / "schema.json").read_text(encoding="utf-8"))
@@ -116,8 +117,8 @@ def test_plan_prints_what_the_library_has(run):
         assert row["error"] == option.error  # to the last digit
         assert row["epsilon"] == option.epsilon
         assert row["scales"] == option.scales.tolist()
-    assert printed["crossover"] == plan.advice.lead_of(found)._asdict()
-    assert printed["risk"] == plan.advice.risk_of(found)._asdict()
+    assert printed["crossover"] == advice.lead_of(found)._asdict()
+    assert printed["risk"] == advice.risk_of(found)._asdict()
     assert printed["queries"][0]["half_width"] == found.best.half_widths(0.95)[0]
 
 

@@ -78,7 +78,7 @@ def test_the_winner_changes_exactly_at_the_crossover(epsilon):
         leads = "gaussian" if k >= where.first_integer else "laplace"
         assert found.best.design.mechanism == leads
         lead = advice.lead_of(found)
-        np.testing.assert_allclose(lead.k_star, where.k_star, rtol=1e-9)
+        assert lead.k_star == pytest.approx(where.k_star, rel=1e-9)
 
 
 @pytest.mark.parametrize(("epsilon", "measure"), [(1.0, "rmse"), (12.0, "rmse"), (1.0, "mae")])
@@ -262,7 +262,7 @@ def test_risk_is_that_of_the_guarantee_and_of_the_release():
     assert stated.belief == float(risk.posterior(0.5, epsilon=1.0))
     assert stated.advantage == float(risk.advantage_of_guarantee(1.0, DELTA))
     mu = gaussian.mean_shift(1.0, DELTA)
-    np.testing.assert_allclose(stated.advantage_of_release, gaussian.delta(0.0, mu=mu), rtol=1e-9)
+    assert stated.advantage_of_release == pytest.approx(float(gaussian.delta(0.0, mu=mu)), rel=1e-9)
     assert advice.risk_at(1e4, 0.0).odds_factor == np.inf
 
 

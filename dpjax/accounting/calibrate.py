@@ -58,7 +58,7 @@ def noise_multiplier(
         """Log of epsilon over its target, which rises as the noise falls."""
         answer = accountant(family(np.asarray(np.exp(-log_less_noise))), delta)
         answer = np.where(np.isnan(answer), np.inf, answer)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return np.asarray(np.log(answer / epsilon))
 
     bracket = _bracket(excess, epsilon, delta)

@@ -1,6 +1,7 @@
 """A plan as a picture, on request; matplotlib is loaded only here."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -26,7 +27,7 @@ def draw_plan(plan: Plan, path: Path) -> None:
         ax = figure.subplots()
         ax.scatter(values, names, c=colours, s=60, zorder=3)
         for name, value in zip(names, values, strict=True):
-            place = {"textcoords": "offset points", "va": "center"}
+            place: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
             weight = "bold" if name == names[0] else "normal"
             ax.annotate(f"{value:.4g}", (value, name), (9, 0), fontweight=weight, **place)
         ax.invert_yaxis()

@@ -85,6 +85,7 @@ def _one(
         measure=_error,
         edges=np.array([-edge, edge]),
     )
+    assert moments.histogram is not None  # edges were given
     coverage = float(moments.histogram.counts[1] / trials)
     expected = 1 - float(law.tail(half_width))
     coverage_error = np.sqrt(expected * (1 - expected) / trials)
