@@ -97,7 +97,7 @@ def test_trial_values_of_the_sampled_gaussian():
     """Values of an independent trial: direction remove, then add."""
     steps = exact._flat(10_000 * loss.sampled_gaussian(0.01, 1.0), (1,))
     for direction, expected in (("remove", 6.1877124), ("add", 5.6115085)):
-        answer = exact._epsilon(steps, direction, np.array([1e-5]), np.zeros(1))
+        answer = exact._epsilon(steps, direction, np.array([1e-5]), np.zeros(1), np.zeros(1))
         assert_allclose(answer[:, 0], expected, atol=6e-8)
 
 

@@ -59,7 +59,7 @@ def epsilon(loss: PrivacyLoss, direction: str, log_delta: np.ndarray) -> np.ndar
     middle, step = below, 1e-14 * below
     while np.any(short := (excess(below, -1) > 0) & (below > 0)):
         below, step = np.where(short, np.maximum(below - step, 0), below), 4 * step
-    ends = np.stack([below * (1 - 1e-15), middle, above * (1 + 1e-15)])
+    ends = np.stack([below * (1 - 1e-15), middle, np.minimum(above * (1 + 1e-15), most)])
     return np.where(at_low >= 0, 0, ends)
 
 

@@ -17,6 +17,8 @@ from dpjax.accounting.composition import as_loss
 from dpjax.accounting.loss import PrivacyLoss
 
 _BLOCK = 1 << 20  # complex values held at once
+_ROUNDING = 16 * np.finfo(float).eps
+_CLEAR = 1e-15  # how near 1 a delta must be shown to be for nothing more to be asked
 _WIDE = 1e-6  # relative width of a bracket from which on a grid of losses is tried
 
 
@@ -61,7 +63,11 @@ def epsilon_bracket(loss: PrivacyLoss, delta: Any) -> Bracket:
     wanted = np.broadcast_to(checked, grid).ravel()
     best = np.zeros((3, wanted.size))
     for direction in flat.directions:
-        best = np.maximum(best, _epsilon(flat, direction, wanted, best[0]))
+        mass = flat.infinite_mass(direction)
+        result = _epsilon(flat, direction, wanted, best[0], np.minimum(mass * (1 + _ROUNDING), 1))
+        if np.any(mass > 0):  # delta less the mass may be far less certain than either
+            result[0] = _epsilon(flat, direction, wanted, best[0], mass * (1 - _ROUNDING))[0]
+        best = np.maximum(best, result)
     return Bracket(*(end.reshape(grid) for end in best))
 
 
@@ -118,7 +124,8 @@ def delta_bracket(loss: PrivacyLoss, epsilon: Any) -> Bracket:
             result[:, todo] = np.exp(logs)
             # an upper end too small for a float is the smallest float, and not 0
             result[2, todo] = np.where(np.isneginf(logs[2]), 0, np.maximum(result[2, todo], 5e-324))
-        best = np.maximum(best, mass + (1 - mass) * result)
+        sides = 1 + _ROUNDING * np.array([[-1], [0], [1]]) * (mass > 0)
+        best = np.maximum(best, (mass + (1 - mass) * result) * sides)
     return Bracket(*(np.clip(end, 0, 1).reshape(grid) for end in best))
 
 
@@ -126,11 +133,14 @@ def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndar
     """Lower, estimate, upper of log delta of the finite part; flat arrays, (3, rows)."""
     result = np.empty((3, epsilon.size))
     quick = closed.quick(loss, direction)
-    whole = ~quick & lattice.applies(loss, direction)
+    near = np.where(quick, -np.inf, _near_one(loss, direction, epsilon))
+    result[0], result[1:] = near, 0
+    clear = result[0] > -_CLEAR
+    whole = ~quick & ~clear & lattice.applies(loss, direction)
     ways = (
         (quick, closed.log_delta),
         (whole, lattice.log_delta),
-        (~quick & ~whole, contour_log_delta),
+        (~quick & ~clear & ~whole, contour_log_delta),
     )
     for rows, method in ways:
         if rows.any():
@@ -140,11 +150,24 @@ def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndar
     if wide.any():
         part = loss.take(np.flatnonzero(wide))
         result[:, wide] = closed.log_delta(part, direction, epsilon[wide])
+    result[0] = np.fmax(result[0], near)
+    result[1:] = np.maximum(result[1:], result[0])
     wide = np.flatnonzero(~(result[2] - result[0] <= _WIDE))
     if wide.size and discretized.possible(loss):
         part = loss.take(wide)
         result[:, wide] = discretized.log_delta(part, direction, epsilon[wide], result[:, wide])
     return result
+
+
+def _near_one(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
+    """A lower end of log delta that tells where delta is next to 1; (rows,).
+
+    1 - delta = E[min(1, exp(epsilon - L))] is at most E[exp((epsilon - L) / 2)].
+    """
+    log_rest = loss.cumulant(np.full((epsilon.size, 1), -0.5), direction)[:, 0] + epsilon / 2
+    log_rest = log_rest + 1e-9 * (1 + np.abs(log_rest))
+    end = np.log1p(-np.exp(np.minimum(log_rest, -1)))
+    return np.where(log_rest < -1, end - 4 * np.finfo(float).eps, -np.inf)  # exp(-0) would be 1
 
 
 def contour_log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
@@ -159,12 +182,13 @@ def contour_log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) ->
     return result
 
 
-def _epsilon(loss: PrivacyLoss, direction: str, delta: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Lower, estimate, upper for one direction; (3, rows).
+def _epsilon(
+    loss: PrivacyLoss, direction: str, delta: np.ndarray, known: np.ndarray, mass: np.ndarray
+) -> np.ndarray:
+    """Lower, estimate, upper for one direction, whose mass of infinite loss is given; (3, rows).
 
     Rows whose epsilon is surely not above `known` are only bounded.
     """
-    mass = loss.infinite_mass(direction)
     largest = np.maximum(loss.supremum(direction), 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         finite = (delta - mass) / (1 - mass)
@@ -190,6 +214,12 @@ def _epsilon(loss: PrivacyLoss, direction: str, delta: np.ndarray, known: np.nda
     if wide.any():
         some = part.take(np.flatnonzero(wide))
         answer[:, wide] = closed.epsilon(some, direction, wanted[wide])
+    wide = np.flatnonzero(answer[2] - answer[0] > _WIDE * answer[2])
+    if wide.size:  # as in `_near_one`, for the epsilon at which its end is delta
+        half = part.take(wide).cumulant(np.full((wide.size, 1), -0.5), direction)[:, 0]
+        least = 2 * (np.log(-np.expm1(wanted[wide])) - half) - 1e-9 * (1 + np.abs(half))
+        answer[0, wide] = np.fmin(np.fmax(answer[0, wide], least), answer[2, wide])
+        answer[1, wide] = np.maximum(answer[1, wide], answer[0, wide])
     if discretized.possible(part):
         below = known[todo]
         wide = np.flatnonzero((answer[2] > below) & (answer[2] - answer[0] > _WIDE * answer[2]))

@@ -1,0 +1,126 @@
+"""Every family at the ends of its parameters, counts, epsilons and deltas: ordered answers."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpjax.accounting import basic, contour, discretized, exact, loss, rdp
+
+INF = float("inf")
+COUNTS = (1, 3, 1000, 10**9)
+DELTAS = np.array([0.0, 1e-30, 1e-6, 0.5])
+EPSILONS = np.array([0.0, 1e-6, 1.0, 1e4])
+NOISE = (0.01, 1.0, 1e6)
+SAMPLED = [(q, noise) for q in (1e-8, 0.01, 1.0) for noise in NOISE]
+
+QUICK = {
+    "gaussian": [loss.gaussian(noise) for noise in NOISE],
+    "laplace": [loss.laplace(noise) for noise in NOISE],
+    "pure": [loss.pure(epsilon) for epsilon in (1e-6, 1.0, 1e4)],
+    "approximate": [loss.approximate(1.0, delta) for delta in (1e-30, 1e-7, 1.0)],
+    "discrete_laplace": [loss.discrete_laplace(scale, 3) for scale in NOISE],
+    "discrete_gaussian": [loss.discrete_gaussian(scale, 2) for scale in NOISE],
+}
+SLOW = {
+    "response": [
+        loss.k_ary_response(scale, 5, adjacency=adjacency)
+        for scale in NOISE
+        for adjacency in ("replace_one", "add_remove")
+    ],
+    "sampled_gaussian": [loss.sampled_gaussian(q, noise) for q, noise in SAMPLED],
+    "sampled_laplace": [loss.sampled_laplace(q, noise) for q, noise in SAMPLED],
+}
+CASES = [
+    pytest.param(leak, count, id=f"{name}-{i}-{count}", marks=marks)
+    for families, quick in ((QUICK, (1, 10**9)), (SLOW, ()))
+    for name, leaks in families.items()
+    for i, leak in enumerate(leaks)
+    for count in COUNTS
+    for marks in [() if count in quick else pytest.mark.slow]
+]
+
+
+def check(bracket, most):
+    assert not np.any(np.isnan(bracket))
+    assert np.all(bracket.lower >= 0)
+    assert np.all((bracket.lower <= bracket.estimate) & (bracket.estimate <= bracket.upper))
+    assert np.all(bracket.upper <= most)
+    # a larger delta, or epsilon, asks for no more of the other
+    assert np.all(bracket.lower[1:] <= bracket.upper[:-1])
+
+
+@pytest.mark.parametrize(("leak", "count"), CASES)
+def test_every_extreme_has_an_answer(leak, count):
+    composition = count * leak
+    there = exact.epsilon_bracket(composition, DELTAS)
+    check(there, INF)
+    check(exact.delta_bracket(composition, EPSILONS), 1)
+    assert np.all(there.lower <= rdp.epsilon(composition, DELTAS) * (1 + 1e-9))
+
+
+@pytest.mark.slow
+def test_ten_thousand_different_losses():
+    noise = np.linspace(50, 150, 10_000)
+    for family in (loss.gaussian, loss.laplace):
+        total = family(noise).sum()
+        bracket = exact.epsilon_bracket(total, 1e-6)
+        assert bracket.upper - bracket.lower <= 1e-9 * bracket.upper
+        assert bracket.upper <= rdp.epsilon(total, 1e-6)
+
+
+@settings(max_examples=6, deadline=None)
+@given(log_e=st.floats(-3, 0.5), count=st.integers(1, 10**5), log_d=st.floats(-12, -1))
+def test_exact_is_below_optimal_which_is_below_advanced_and_basic(log_e, count, log_d):
+    epsilon, delta = 10.0**log_e, 10.0**log_d
+    tight = exact.epsilon(count * loss.laplace(1 / epsilon), delta)
+    optimal = exact.epsilon_bracket(count * loss.pure(epsilon), delta)
+    assert tight <= optimal.upper * (1 + 1e-9)
+    most = min(
+        float(basic.epsilon(count * loss.pure(epsilon), delta)),
+        float(basic.advanced(count * loss.pure(epsilon), delta)),
+    )
+    assert optimal.lower <= most * (1 + 1e-12)
+
+
+@pytest.mark.slow
+@settings(max_examples=8, deadline=None)
+@given(
+    log_q=st.floats(-3, -0.5),
+    noise=st.floats(0.7, 5),
+    count=st.integers(100, 10**5),
+    log_d=st.floats(-9, -3),
+)
+def test_sampled_gaussians_are_ordered(log_q, noise, count, log_d):
+    """More noise and a larger delta ask for less epsilon; more steps, a larger sample for more."""
+    q, delta = 10.0**log_q, 10.0**log_d
+    some, more_noise, more_q, more_steps = exact.epsilon_bracket(
+        [count, count, count, 2 * count]
+        * loss.sampled_gaussian([q, q, min(1.5 * q, 1), q], [noise, 1.2 * noise, noise, noise]),
+        delta,
+    ).lower
+    larger_delta = exact.epsilon_bracket(count * loss.sampled_gaussian(q, noise), 3 * delta).lower
+    upper = exact.epsilon(count * loss.sampled_gaussian(q, noise), delta)
+    assert max(more_noise, larger_delta) <= upper
+    assert some <= upper
+    assert some <= min(more_q, more_steps) * (1 + 1e-6)
+
+
+def test_a_finer_line_moves_nothing_beyond_the_bracket(monkeypatch):
+    composition = [1000, 200] * loss.sampled_gaussian(0.02, 1.0) + 3 * loss.laplace(20.0)
+    coarse = exact.epsilon_bracket(composition, 1e-6)
+    monkeypatch.setattr(contour, "_TOLERANCE", 1e-18)
+    fine = exact.epsilon_bracket(composition, 1e-6)
+    assert np.all(np.maximum(coarse.lower, fine.lower) <= np.minimum(coarse.upper, fine.upper))
+
+
+def test_a_finer_grid_moves_nothing_beyond_the_bracket(monkeypatch):
+    composition = 2 * loss.sampled_laplace(0.02, 1.0)
+    brackets = []
+    for size in (1 << 13, 1 << 14, 1 << 15):
+        monkeypatch.setattr(discretized, "_FIRST", size)
+        monkeypatch.setattr(discretized, "_MOST", size)
+        brackets.append(exact.epsilon_bracket(composition, 1e-6))
+    lower, _, upper = (np.array([getattr(b, end) for b in brackets]) for end in brackets[0]._fields)
+    assert lower.max() <= upper.min()
+    assert np.all(upper - lower <= 1e-4 * upper)
