@@ -7,12 +7,14 @@ SECONDS, and its time is given for one of them. The error is against the middle 
 an error below 0 is an epsilon below the truth.
 """
 
+import contextlib
+import logging
 import os
 import platform
 import statistics
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -108,12 +110,23 @@ def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
         raise ValueError(f"--trials = {trials}: expected at least {LEAST} settings")
     rows: list[dict[str, Cell]] = []
     questions = tasks(trials, seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # other packages' own
+    with _silence():
         for done, (name, task) in enumerate(questions.items(), 1):
             rows += measure(name, task, CONTESTANTS[name])
             progress(done, len(questions))
     return rows
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Without other packages' warnings of series cut off and orders left out."""
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def measure(name: str, task: Task, contestants: Sequence[Contestant]) -> list[dict[str, Cell]]:
