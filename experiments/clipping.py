@@ -7,6 +7,7 @@ noise at the sensitivity bound / 442 (the number of patients is public: replace_
 from functools import partial
 
 import numpy as np
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy import optimize
 
@@ -146,7 +147,7 @@ def draw(table: Table) -> Figure:
     curve = table.where(part="curve", epsilon=EPSILONS[0])
     ax.plot(curve["bound"], -curve["bias"], color=style.LAPLACE, lw=1.4, ls=(0, (4, 1.5)))
     for i, epsilon in enumerate(EPSILONS):
-        colour = style.shade(style.GAUSSIAN, 0.4 + 0.6 * i / (len(EPSILONS) - 1))
+        colour = to_hex(style.shade(style.GAUSSIAN, 0.4 + 0.6 * i / (len(EPSILONS) - 1)))
         curve = table.where(part="curve", epsilon=epsilon)
         ax.plot(curve["bound"], curve["rmse_theory"], color=colour)
         points = table.where(part="simulated", epsilon=epsilon)

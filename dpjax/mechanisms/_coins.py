@@ -46,7 +46,8 @@ def bernoulli(key: Array, shape: tuple[int, ...], probability: Array) -> Array:
 
     def beside(four: Callable[[int], Array]) -> Array:
         """Four answers in one word, a byte each."""
-        return sum((four(i).astype(np.uint32) << (8 * i) for i in range(4)), np.uint32(0))
+        a, b, c, d = (four(i).astype(np.uint32) << (8 * i) for i in range(4))
+        return a | b | c | d
 
     def pack(key: Array) -> Array:
         """Bit 0: the 16 bits say true; bit 1: they are those of the probability."""
