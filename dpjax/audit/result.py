@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from dpjax import _validate
 from dpjax.accounting import gaussian
@@ -123,7 +124,5 @@ class GaussianAudit:
 
 def normal_shift(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """The mu that chances of at least `lower` and at most `upper` need: Phi^-1 of each, less."""
-    from scipy import special
-
     with np.errstate(invalid="ignore"):
         return np.asarray(np.nan_to_num(special.ndtri(lower) - special.ndtri(upper), nan=-np.inf))
