@@ -247,7 +247,7 @@ def _plan(
         return None
     log_cut = log_size - _CUT - np.log(sum(count for _, count in terms))
     ranges = [_range(leak, direction, log_cut) for leak, _ in terms]
-    laws: list[tuple[np.ndarray, ...]] = []
+    laws: list[tuple[tuple[np.ndarray, np.ndarray], ...]] = []
     for (leak, _), (low, high) in zip(terms, ranges, strict=True):
         if not (np.isfinite(high - low) and high > low):
             return None

@@ -200,11 +200,11 @@ def delta(
     return np.asarray(result)
 
 
-def _finite_delta(loss: PrivacyLoss, delta: Reals, direction: str) -> tuple[Reals, Reals]:
+def _finite_delta(loss: PrivacyLoss, delta: Reals, direction: str) -> tuple[np.ndarray, np.ndarray]:
     """The mass m of infinite loss, and the rest in delta = m + (1 - m) rest."""
     mass = np.broadcast_to(loss.infinite_mass(direction), delta.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return mass, np.clip((delta - mass) / (1 - mass), 0, 1)
+        return mass, np.asarray(np.clip((delta - mass) / (1 - mass), 0, 1))
 
 
 def _at(loss: PrivacyLoss, delta: Reals, direction: str, conversion: str, t: Reals) -> Reals:
@@ -212,7 +212,8 @@ def _at(loss: PrivacyLoss, delta: Reals, direction: str, conversion: str, t: Rea
     mass, rest = _finite_delta(loss, delta, direction)
     finite = np.isfinite(t)
     nodes = np.where(finite, t, 1.0)[..., None]
-    value = _bound(nodes, loss.cumulant(nodes, direction), rest[..., None], conversion)[..., 0]
+    bound = _bound(nodes, loss.cumulant(nodes, direction), rest[..., None], conversion)
+    value = np.asarray(bound)[..., 0]
     value = np.where(finite, value, loss.supremum(direction))
     return np.where(delta >= 1, 0, np.where(mass > 0, np.nan, value))
 

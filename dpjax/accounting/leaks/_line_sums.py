@@ -1,7 +1,7 @@
 """Sums of exp(i n h x) over points x, n = 0, 1, 2, ...: a Fourier transform of local moments."""
 
 import numpy as np
-from scipy import fft, special
+from scipy import special
 
 _DEGREE = 17  # |J_p(pi/2)| < 1e-17 from p = 18 on
 _PARTS = 8  # sums of a cell's points, added up at the end
@@ -36,7 +36,7 @@ def line_sums(
         The sums, complex, and a bound on what is rounded here; (rows, nodes) each.
     """
     rows = len(points)
-    ring = fft.next_fast_len(2 * nodes, real=True)
+    ring = 1 << int(2 * nodes - 1).bit_length()
     angle = points * (step[:, None] * (ring / (2 * np.pi)))
     cell = np.rint(angle)
     r = 2 * (angle - cell)
@@ -52,7 +52,7 @@ def line_sums(
         terms = weights * before
         moments = np.bincount(place, terms[~inside], rows * ring * _PARTS)
         moments = moments.reshape(rows, ring, _PARTS).sum(2)
-        wave = np.conj(fft.rfft(moments, axis=1)[:, :nodes])
+        wave = np.conj(np.fft.rfft(moments, axis=1)[:, :nodes])
         wave += np.where(inside, terms, 0).sum(1, keepdims=True)
         factor = (2 - (p == 0)) * special.jv(p, u)
         total, size = total + 1j**p * factor * wave, size + np.abs(factor)
