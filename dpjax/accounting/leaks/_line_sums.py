@@ -1,7 +1,7 @@
 """Sums of exp(i n h x) over points x, n = 0, 1, 2, ...: a Fourier transform of local moments."""
 
 import numpy as np
-from scipy import special
+from scipy import fft, special
 
 _DEGREE = 17  # |J_p(pi/2)| < 1e-17 from p = 18 on
 _PARTS = 8  # sums of a cell's points, added up at the end
@@ -36,7 +36,8 @@ def line_sums(
         The sums, complex, and a bound on what is rounded here; (rows, nodes) each.
     """
     rows = len(points)
-    ring = 1 << int(2 * nodes - 1).bit_length()
+    ring = int(np.asarray(fft.next_fast_len(2 * nodes, real=True)))
+    # no larger than need be: a narrower cell 0 holds less of the weight
     angle = points * (step[:, None] * (ring / (2 * np.pi)))
     cell = np.rint(angle)
     r = 2 * (angle - cell)
