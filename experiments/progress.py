@@ -2,9 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable
 
-Progress = Callable[[int, int], None]  # called with (done, total)
+from dpjax.sweep.progress import Progress as Progress
 
 
 def reporter(name: str) -> Progress:

@@ -108,7 +108,7 @@ def wrong_and_lost(answer, value):
     from dpjax.mechanisms.selection import score_lost
 
     lost = score_lost(answer, value)
-    return jnp.stack([lost > 0, lost], axis=-1)
+    return jnp.stack([(lost > 0).astype(lost.dtype), lost], axis=-1)
 
 
 def report(table: Table) -> str:
