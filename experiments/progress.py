@@ -2,8 +2,9 @@
 
 import sys
 import time
+from collections.abc import Callable
 
-from dpjax.sweep.progress import Progress as Progress
+Progress = Callable[[int, int], None]  # called with (done, total)
 
 
 def reporter(name: str) -> Progress:
