@@ -184,7 +184,8 @@ def test_edges(name):
     assert_array_equal(edges.infinite_mass("both"), [0, 0, 0, 0.1, 1])
     assert_array_equal(edges.cumulant(2.0, "both"), 0)
     assert_array_equal(exact.epsilon(edges, 1e-6), [0, 0, 0, INF, INF])
-    assert_array_equal(exact.delta(edges, 0.5), [0, 0, 0, 0.1, 1])
+    delta, truth = exact.delta(edges, 0.5), np.array([0, 0, 0, 0.1, 1])
+    assert np.all((delta >= truth) & (delta <= truth * (1 + 1e-14)))  # rounding is charged
     assert_array_equal(rdp.epsilon(edges, 0.2), [0, 0, 0, 0, INF])
 
 
