@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from experiments import NAMES, article, simulation, table
+from experiments import NAMES, article, page, simulation, table
 from experiments.__main__ import main
 
 ROOT = Path(__file__).parent.parent
@@ -39,7 +39,7 @@ def small_runs():
         yield [*(name for name in NAMES if SMALL[name] == trials), "--trials", str(trials)]
 
 
-@pytest.fixture(params=["small", "committed"])
+@pytest.fixture(params=[pytest.param("small", marks=pytest.mark.slow), "committed"])
 def folder(request):
     """A folder of figures: made now at a small size, and the one in the repository."""
     return request.getfixturevalue("small") if request.param == "small" else COMMITTED
@@ -207,6 +207,7 @@ def test_the_map_goes_through_the_crossing(folder):
     np.testing.assert_array_equal(rows["first_integer"], np.maximum(np.ceil(drawn), 1))
 
 
+@pytest.mark.slow
 def test_another_seed_changes_every_simulated_number(small, tmp_path):
     arguments = ["error_versus_epsilon", "--seed", "43", "--trials", str(TRIALS)]
     assert main([*arguments, "--out", str(tmp_path)]) == 0
@@ -216,14 +217,14 @@ def test_another_seed_changes_every_simulated_number(small, tmp_path):
         np.testing.assert_array_equal(ours[f"{name}_theory"], theirs[f"{name}_theory"])
 
 
-def test_no_two_points_share_a_key(small):
+def test_no_two_points_share_a_key():
     keys = set()
     for name, columns in (
         ("error_versus_epsilon", ("design", "epsilon")),
         ("distributions", ("mechanism", "epsilon")),
         ("crossover", ("design", "num_queries")),
     ):
-        rows = load(small, name)
+        rows = load(COMMITTED, name)
         rows = rows.having("rmse") if name == "crossover" else rows
         points = set(zip(*(rows[column].tolist() for column in columns), strict=True))
         for point in points:
@@ -254,6 +255,7 @@ def test_the_manifest_tells_what_the_files_are(folder):
     assert recorded == digests(folder)
 
 
+@pytest.mark.slow
 def test_redraw_gives_the_same_bytes_without_jax(small, tmp_path):
     for name in NAMES:
         (tmp_path / f"{name}.csv").write_bytes((small / f"{name}.csv").read_bytes())
@@ -268,15 +270,20 @@ assert "jax" not in sys.modules
 
 
 @pytest.mark.slow
-def test_two_runs_in_fresh_processes_give_the_same_bytes(small, tmp_path):
-    command = [sys.executable, "-m", "experiments"]
-    for run in ("one", "two"):
-        for arguments in small_runs():
-            whole = [*command, *arguments, "--out", str(tmp_path / run)]
-            subprocess.run(whole, cwd=ROOT, check=True, capture_output=True)
-    assert digests(tmp_path / "one") == digests(tmp_path / "two")
-    one, two = (tmp_path / run / "manifest.json" for run in ("one", "two"))
-    assert one.read_bytes() == two.read_bytes()
+def test_a_run_in_fresh_processes_gives_the_same_bytes(small, tmp_path):
+    for arguments in small_runs():
+        whole = [sys.executable, "-m", "experiments", *arguments, "--out", str(tmp_path)]
+        subprocess.run(whole, cwd=ROOT, check=True, capture_output=True)
+    assert digests(tmp_path) == digests(small)
+    assert (tmp_path / "manifest.json").read_bytes() == (small / "manifest.json").read_bytes()
+    assert (tmp_path / page.FILE).read_bytes() == (small / page.FILE).read_bytes()
+
+
+def test_one_experiment_by_itself(tmp_path, capsys):
+    assert main(["distributions", "--trials", str(TRIALS), "--out", str(tmp_path)]) == 0
+    assert "95 % within" in capsys.readouterr().out
+    assert set(digests(tmp_path)) == {f"distributions.{suffix}" for suffix in SUFFIXES}
+    test_histograms_fit_the_laws(tmp_path)
 
 
 def test_pictures_carry_no_date_version_or_path(folder):

@@ -14,7 +14,7 @@ laws on the grid points v_i = exp(l_i) are those whose F is linear between them.
   sharply for the grid, masses come out negative; leaving out such points lowers F further.
 
 Both mistakes are of second order in the grid's step where the law is smooth, or has its atoms on
-the grid.
+the grid. Atoms beside the grid can leave no tangents: then every loss is moved left to a point.
 """
 
 from typing import NamedTuple
@@ -128,6 +128,27 @@ def gathered(leak: Leak, direction: str, start: float, step: float, size: int) -
     return Law(
         start, step, np.append(_without_negative(np.append(masses, last), step), 0), 0.0, slip
     )
+
+
+def moved_left(leak: Leak, direction: str, start: float, step: float, size: int, c: float) -> Law:
+    """From below, of first order: cells gathered at their means of exp(-l), and those moved left.
+
+    The grid itself is shifted by what costs the least under the tilt exp(c l).
+    """
+    points = start + step * np.arange(size)
+    p, p_error, q, q_error, slip = cells(leak, direction, np.append(points - step / 2, np.inf))
+    p = np.maximum(p - p_error, 0)
+    past = -np.log((q + q_error) / p) - points - 4 * _UNIT * np.abs(points)  # right of the point
+    past = np.where(np.isnan(past), -step, past)
+    order = np.argsort(past)
+    left, weight = past[order], (p * np.exp(c * (points - points[-1])))[order]
+    weight = weight / max(weight.sum(), 1e-300)
+    cost = np.maximum(-left, 0) + step * (np.cumsum(weight) - weight)
+    shift = max(-float(left[np.argmin(cost)]), 0.0)
+    far = past < -shift  # not even that far left of their point: to the next one
+    masses = np.where(far, 0, p)
+    masses[:-1] += np.where(far, p, 0)[1:]
+    return Law(start - shift, step, masses, 0.0, slip)
 
 
 def _without_negative(masses: np.ndarray, step: float) -> np.ndarray:

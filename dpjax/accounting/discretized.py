@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dpjax.accounting import contour
-from dpjax.accounting._grid_laws import Law, aligned, cells, gathered, spread
+from dpjax.accounting._grid_laws import Law, aligned, cells, gathered, moved_left, spread
 from dpjax.accounting._roots import bracketed_root
 from dpjax.accounting.leaks import Leak
 from dpjax.accounting.leaks.summed import Summed, releases
@@ -295,6 +295,10 @@ def _compose(plan: _Plan, direction: str, size: int) -> tuple[_Composed, _Compos
             start = aligned(leak, direction, start, step, points)
         grids.append((leak, direction, start, step, points))
     below, above = ([law(*grid) for grid in grids] for law in (gathered, spread))
+    below = [
+        law if law.masses.any() else moved_left(*grid, plan.c)
+        for law, grid in zip(below, grids, strict=True)
+    ]
     return _power(below, plan, size), _power(above, plan, size)
 
 
