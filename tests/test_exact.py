@@ -204,6 +204,9 @@ def test_extremes_are_answers(q, s, k):
 
 
 def test_an_upper_end_below_the_floats_is_not_zero():
-    tiny = exact.delta_bracket(loss.gaussian(1.0), [50.0, 1e4])
-    assert np.all(tiny.lower == 0)
-    assert np.all(tiny.upper > 0)
+    for leak in (loss.gaussian(1.0), loss.sampled_gaussian([0.3], 1.0)):
+        tiny = exact.delta_bracket(leak, [50.0, 1e4, 1e155, 1e300])
+        assert np.all(tiny.lower == 0)
+        assert np.all((tiny.upper > 0) & (tiny.upper < 1e-300))
+    # where the bound is infinity less infinity, 1 is one
+    assert exact.delta_bracket(loss.gaussian(1.0) + loss.laplace(1.0), 1e300).upper > 0

@@ -83,3 +83,28 @@ def test_the_bound_falls_faster_than_any_power():
     bound = leak.log_decay(np.array([10.0]), np.array([1e3, 2e4, 4e5]), "remove")
     assert bound[1] < bound[0] - 2 * np.log(20)
     assert bound[2] < bound[1] - 3 * np.log(20)
+
+
+@pytest.mark.parametrize(
+    ("q", "s", "epsilon"),
+    [
+        (1.0, 0.01, 1e4),  # the Gaussian itself, far beyond exp(-epsilon) in the floats
+        (1.0, 0.1, 36.0),
+        (1 - 2.0**-40, 0.3, 27.0),
+        (0.9, 0.5, 2.0),
+        (0.3, 0.5, 0.3),
+        (1e-8, 1.0, 9e-9),
+    ],
+)
+def test_one_addition_near_full_sampling_and_far_from_it(q, s, epsilon):
+    leak = PoissonGaussian(np.array([q]), np.array([s]))
+    value = leak.log_delta_once(np.array([epsilon]), "add")[0]
+    with mp.workdps(60):
+        q, s, e = mp.mpf(q), mp.mpf(s), mp.mpf(epsilon)
+        # A exceeds e^epsilon B below the x at which the loss is -epsilon
+        z = mp.log((mp.exp(-e) - 1 + q) / q) if q < 1 else -e
+        x = s**2 * z + mp.mpf(1) / 2
+        below = mp.ncdf(x / s)
+        mixed = (1 - q) * below + q * mp.ncdf((x - 1) / s)
+        truth = mp.log(below - mp.exp(e) * mixed)
+        assert abs(value - truth) <= 1e-13 * (1 + abs(truth))

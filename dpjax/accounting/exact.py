@@ -151,7 +151,8 @@ def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndar
         part = loss.take(np.flatnonzero(wide))
         result[:, wide] = closed.log_delta(part, direction, epsilon[wide])
     result[0] = np.fmax(result[0], near)
-    result[1:] = np.maximum(result[1:], result[0])
+    result[2] = np.fmax(np.fmin(result[2], 0), result[0])  # NaN, infinity less infinity, tells none
+    result[1] = np.fmax(np.fmin(result[1], result[2]), result[0])
     wide = np.flatnonzero(~(result[2] - result[0] <= _WIDE))
     if wide.size and discretized.possible(loss):
         part = loss.take(wide)

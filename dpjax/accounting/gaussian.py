@@ -43,7 +43,7 @@ def log_delta(epsilon: ArrayLike, *, mu: ArrayLike) -> Float64[np.ndarray, "*gri
 
     Returns:
         log delta, broadcast over the arguments, to a few units of rounding: as good at delta
-        1e-100000 as near 1.
+        1e-100000 as near 1. Below -5e299 it stays there, minus infinity being no delta at all.
 
     Raises:
         ValueError: an argument is negative or NaN.
@@ -215,7 +215,8 @@ def _log_delta(epsilon: np.ndarray, mu: np.ndarray) -> np.ndarray:
         xl, yl = x[low], (middle + half)[low]
         rest = np.exp(-0.5 * xl**2 - _LOG_SQRT_2PI) * _mills(yl)
         result[low] = np.log1p(-(special.ndtr(xl) + rest))
-    result[(mu == 0) | (np.isfinite(mu) & (x > 1e150))] = -np.inf  # x^2 overflows
+    result[np.isfinite(mu) & (x > 1e150)] = -5e299  # x^2 overflows; delta is below exp(-x^2 / 2)
+    result[(mu == 0) | (np.isfinite(mu) & np.isinf(epsilon))] = -np.inf
     result[np.isinf(mu)] = 0.0
     return result
 

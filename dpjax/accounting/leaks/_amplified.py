@@ -15,19 +15,22 @@ def log_delta_of_sample(
 ) -> np.ndarray:
     """Log delta, with `inside` that of the release itself (Balle et al. 2018, Theorem 2).
 
-    For remove, delta is q delta_1(log(1 + (exp(epsilon) - 1) / q)); for add, with the rest
-    r = (exp(-epsilon) - 1 + q) / q above 0, it is q r exp(epsilon) delta_1(-log r).
+    For remove, delta is q delta_1(log(1 + (exp(epsilon) - 1) / q)); for add, with the share
+    a = 1 - (1 - q) exp(epsilon) above 0, it is a delta_1(epsilon + log(q / a)).
     """
     q = sampling_probability
+    low = epsilon < 1
     if direction == "remove":
         near = np.log1p(np.expm1(np.minimum(epsilon, 1)) / q)
         far = epsilon + np.log(-np.expm1(-epsilon) / q + np.exp(-epsilon))
-        inner, scale = np.where(epsilon < 1, near, far), q
-    else:
-        rest = np.maximum(np.expm1(-epsilon) / q + 1, 0)
-        inner, scale = -np.log(rest), q * rest * np.exp(np.minimum(epsilon, 700))
+        inner, log_share = np.where(low, near, far), np.log(q)
+    else:  # from 1 on q is near 1, so that 1 - q is precise, and exp(-epsilon) - 1 + q is not
+        log_rest = np.log1p(np.maximum(np.expm1(-np.minimum(epsilon, 1)) / q, -1))
+        far = np.log1p(np.maximum((q - 1) * np.exp(np.minimum(epsilon, 700)), -1))
+        log_share = np.where(low, np.log(q) + epsilon + log_rest, far)
+        inner = np.where(low, -log_rest, epsilon + np.log(q) - far)
     value = inside(np.where(np.isfinite(inner), inner, np.inf))
-    return np.where(scale > 0, np.log(scale) + value, -np.inf)
+    return np.where(np.isneginf(log_share), -np.inf, log_share + value)
 
 
 def log_mixed_ratio(z: np.ndarray, sampling_probability: np.ndarray) -> np.ndarray:
