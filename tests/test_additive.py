@@ -33,6 +33,7 @@ def draws(mechanism: Callable, size: int, seed: int, scale: float = 1.0) -> np.n
 # -- contracts
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
 def test_dtype_in_is_dtype_out(mechanism: Callable, dtype: str) -> None:

@@ -108,6 +108,7 @@ def test_the_schema_is_one():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
+@pytest.mark.slow
 def test_plan_prints_what_the_library_has(run):
     printed = as_json(run, "plan --epsilon 1 --delta 1e-5 --queries 7")
     found = plan.at_budget(plan.equal(7), epsilon=1.0, delta=1e-5)
@@ -188,6 +189,7 @@ def test_crossover_prints_what_the_library_has(run):
     assert {(row["k_star"], row["first_integer"]) for row in never} == {(None, None)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "rows"),
     [

@@ -21,6 +21,7 @@ def scripted(monkeypatch, first, column, own, spare=0xFFFF):
     monkeypatch.setattr(_coins, "word_pairs", lambda key, shape: words[shape])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probability", [0.0, 1e-20, 1e-15, 1.5e-8, 0.3, 0.5, 1 - 2**-24, 1.0])
 def test_bernoulli_compares_all_80_bits(monkeypatch, key, probability):
     p = np.float32(probability)

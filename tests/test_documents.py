@@ -19,11 +19,12 @@ DOCUMENTS = {
 EXAMPLE = re.compile(
     r"^```python\n(.*?)^```$(?:\n+^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
 )
-EXAMPLES = {
-    f"{name}:{i}": found.groups()
+EXAMPLES = {  # the same in two languages once
+    found.groups(): f"{name}:{i}"
     for name, text in DOCUMENTS.items()
     for i, found in enumerate(EXAMPLE.finditer(text))
 }
+EXAMPLES = {name: example for example, name in EXAMPLES.items()}
 
 
 def test_there_are_examples():
@@ -42,10 +43,12 @@ def test_example_prints_what_it_says(name):
 
 
 # A command of dpjax alone in its block, and likewise the output it promises.
-COMMAND = re.compile(r"^```bash\n(dpjax [^\n]*)\n```$(?:\n+^```text\n(.*?)^```$)?", re.M | re.DOTALL)
+COMMAND = re.compile(
+    r"^```bash\n(dpjax [^\n]*)\n```$(?:\n+^```text\n(.*?)^```$)?", re.M | re.DOTALL
+)
 COMMANDS = {
-    f"{name}: {found.group(1)}": found.groups()
-    for name, text in DOCUMENTS.items()
+    found.group(1): found.groups()
+    for text in DOCUMENTS.values()
     for found in COMMAND.finditer(text)
 }
 

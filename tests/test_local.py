@@ -30,6 +30,7 @@ def test_randomized_response_law_and_its_power(key, truth, scale):
         assert accepts(found) is (factor == 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("categories", [2, 3, 10])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
 def test_k_ary_law_and_its_power(key, categories, dtype):
@@ -90,6 +91,7 @@ def test_rare_lies_keep_their_chance(monkeypatch, key, epsilon):
     assert 1 / (1 + np.float32(lie)) == 1  # what the chance of the truth rounds to
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism",
     [
@@ -159,6 +161,7 @@ def test_estimates_have_no_bias_and_the_variance_of_the_law(key, name, frequency
     assert abs(np.mean(error**2) / variance - 1) < 5 * np.sqrt(2 / runs)
 
 
+@pytest.mark.slow
 def test_simulated_k_ary_estimate_has_the_variance_of_the_law(key):
     people = jnp.arange(200) % 4  # a quarter each
 

@@ -63,6 +63,7 @@ def test_jit_is_eager_compiles_once_for_all_scales_and_keeps_shape_and_dtype(key
     assert eager.dtype == (np.int32 if name in CHOICES else value.dtype)
 
 
+@pytest.mark.slow
 @ALL
 def test_vmap_is_a_loop_whatever_the_scales_beside_it(key, name):
     mechanism, value = parts(name)
@@ -81,6 +82,7 @@ def test_vmap_is_a_loop_whatever_the_scales_beside_it(key, name):
 RBG = [("rbg", name) for name in ("discrete_laplace", "discrete_gaussian", "k_ary_response")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("impl", "name"), [("threefry2x32", name) for name in MECHANISMS] + RBG)
 def test_entries_and_keys_are_independent(key, name, impl):
     mechanism, value = parts(name)

@@ -163,6 +163,7 @@ def test_a_histogram_is_as_many_releases_as_a_person_changes():
 MEASURES = [("rmse", None), ("mae", None), ("quantile", 0.95)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", some_slow(CONTINUOUS, "laplace renyi", "gaussian exact"))
 @pytest.mark.parametrize("workload", [plan.equal(7, sensitivity=3.0), UNEQUAL], ids=["k", "mix"])
 def test_the_two_directions_undo_each_other(workload, design):

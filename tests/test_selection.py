@@ -96,6 +96,7 @@ def test_infinite_and_missing_scores(key, mechanism):
     assert accepts(chi_square(level, np.array([0.5, 0.5])))
 
 
+@pytest.mark.slow
 @MECHANISMS
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint32", "float16", "float32"])
 def test_scores_of_any_type_give_the_same_choice(key, mechanism, dtype):

@@ -93,6 +93,7 @@ def test_wide_vectors_change_no_bit() -> None:
     assert_same(eager, traced)
 
 
+@pytest.mark.slow
 def test_what_an_accelerator_does_is_what_a_cpu_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the rounding of sums: the same trials, whether steps come out even or not."""
     monkeypatch.setattr(engine, "WIDE", 4)

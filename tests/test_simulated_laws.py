@@ -157,6 +157,7 @@ def test_every_mechanism_has_its_case():
     assert public | {"staircase", "above_threshold"} == set(CASES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["discrete_laplace", "permute_and_flip", "symmetric_unary"])
 def test_simulated_error_is_that_of_the_law(key, name):
     check(key, name, (0.5, 3.0), 200_000)

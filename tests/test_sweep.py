@@ -36,6 +36,7 @@ def bits(result):
 # What it computes
 
 
+@pytest.mark.slow
 def test_each_point_is_what_simulate_gives(key):
     points = laplace(0.1, 1.0)
     num_trials = 5 * BLOCK + 17
@@ -101,6 +102,7 @@ def distance(answer, value):
     return jnp.max(jnp.abs(answer - value), axis=-1)
 
 
+@pytest.mark.slow
 def test_mechanisms_measures_values_and_edges_of_one_s_own(key):
     vector = np.arange(3, dtype=np.float32)
     edges = np.array([0.0, 0.5, 1.0])
