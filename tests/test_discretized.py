@@ -171,7 +171,7 @@ def test_dp_accountings_upper_bounds_are_not_below():
     from dp_accounting import dp_event
     from dp_accounting.pld import pld_privacy_accountant
 
-    for k in (2, 5, 10, 20):
+    for k in (3, 20):
         accountant = pld_privacy_accountant.PLDAccountant(value_discretization_interval=1e-5)
         event = dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(1.0))
         accountant.compose(dp_event.SelfComposedDpEvent(event, k))
@@ -184,7 +184,7 @@ def test_dp_accountings_upper_bounds_are_not_below():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("coarse")
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     log_q=st.floats(-4, 0),
     log_s=st.floats(-0.5, 2),

@@ -124,7 +124,7 @@ def test_bracket_is_below_the_renyi_conversion_and_ordered(log_q, log_s, log_k, 
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(epsilon=st.floats(0, 6), scale=st.floats(0.3, 30), count=st.integers(1, 200))
 def test_delta_and_epsilon_are_inverse(epsilon, scale, count):
     composition = count * loss.laplace(scale) + loss.gaussian(1.0)
@@ -181,18 +181,7 @@ def test_bad_epsilon_is_named(wrong):
 
 @pytest.mark.parametrize(
     ("q", "s", "k"),
-    [
-        (1e-8, 0.01, 1),
-        (1e-3, 1.0, 10**9),
-        (1e-3, 1e6, 1),
-        pytest.param(1e-8, 1.0, 10**9, marks=pytest.mark.slow),
-        pytest.param(1.0, 1.0, 10**9, marks=pytest.mark.slow),
-        *(
-            pytest.param(q, s, 10**9, marks=pytest.mark.slow)
-            for q in (1e-8, 1)
-            for s in (0.01, 1e6)
-        ),
-    ],
+    [(1e-8, 0.01, 1), (1e-3, 1.0, 10**9), (1e-3, 1e6, 1)],  # more of them in test_extremes.py
 )
 def test_extremes_are_answers(q, s, k):
     composition = k * loss.sampled_gaussian(q, s)

@@ -117,9 +117,22 @@ ADAPTERS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("block", "case"), [(block, case) for block in BLOCKS for case in block["cases"]], ids=name
-)
+def is_slow(topic, inputs):
+    """Whether a case takes seconds and another of its kind is quick."""
+    calibrated = topic in ("crossover.calibrated_eps0", "crossover.int_kov")
+    return calibrated and (inputs["eps"], inputs["delta"]) != (1, 1e-3)
+
+
+CASES = [
+    pytest.param(
+        block, case, marks=pytest.mark.slow if is_slow(block["topic"], case["inputs"]) else ()
+    )
+    for block in BLOCKS
+    for case in block["cases"]
+]
+
+
+@pytest.mark.parametrize(("block", "case"), CASES, ids=name)
 def test_agrees_with_the_reference(block, case):
     answer = ADAPTERS[block["topic"]](**case["inputs"])
     assert agrees(answer, case["expected"], block["tol"]), answer
