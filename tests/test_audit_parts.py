@@ -201,3 +201,15 @@ def test_ranges_cover_each_trial_once(blocks):
             )
         expected = [(w, b) for w in (0, 1) for b in [*range(blocks), *(["tail"] * (tail > 0))]]
         assert sorted(covered, key=str) == sorted(expected, key=str)
+
+
+def test_values_that_float32_cannot_tell_apart_are_refused(key):
+    with pytest.raises(ValueError, match="are the same in float32"):
+        dpjax.audit(
+            key, functools.partial(dpjax.laplace, scale=1.0), 2**24, 2**24 + 1, 100, delta=0.0
+        )
+
+
+def test_complex_answers_are_refused(key):
+    with pytest.raises(TypeError, match="complex"):
+        dpjax.audit(key, lambda key, value: jax.lax.complex(value, value), 0.0, 1.0, 100, delta=0.0)

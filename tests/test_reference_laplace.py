@@ -32,6 +32,7 @@ def test_delta_of_one_release():
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize("case", cases("crossover.int_tight_laplace"), ids=lambda c: c["inputs"])
 def test_first_query_at_which_the_gaussian_is_ahead_of_exact_laplace(case):
     """Behind just before and ahead at the first k; the scan of all k is the reference's."""

@@ -191,6 +191,11 @@ def _prove(
     seeds = [as_seed(each) for each in jax.random.split(key, 6)]  # spends the key
     mechanism = as_pytree(mechanism)
     values = as_value(value), as_value(neighbour)
+    if np.array_equal(*values) and not np.array_equal(np.asarray(value), np.asarray(neighbour)):
+        raise ValueError(
+            f"value = {value} and neighbour = {neighbour} are the same in {values[0].dtype}:"
+            " expected two that differ there, such as their differences from one of them"
+        )
     first, second, last = (
         [World(seed, mechanism, each) for seed, each in zip(part, values, strict=True)]
         for part in (seeds[:2], seeds[2:4], seeds[4:])

@@ -106,14 +106,18 @@ def choose(
         float_bits: whether to look at representations.
 
     Raises:
-        TypeError: representations of what is no float; answers that are no single array, without a
-            score.
+        TypeError: representations of what is no float; answers that are no single array or
+            complex, without a score; a complex score.
         ValueError: representations of vectors; a score that does not give one number a trial.
     """
     if score is not None:
         chosen = as_pytree(score)
     elif len(leaves := jax.tree.leaves(samples[0])) != 1 or leaves[0] is not samples[0]:
         raise TypeError("mechanism(key, value) gives several arrays: expected one, or a score")
+    elif jnp.iscomplexobj(samples[0]):
+        raise TypeError(
+            "mechanism(key, value) gives complex numbers: expected real ones, or a score"
+        )
     elif np.ndim(samples[0]) > 1 and not float_bits:
         chosen = fit_linear(*samples)
     else:
@@ -125,6 +129,8 @@ def choose(
             f"score(answers) = {list(getattr(shape, 'shape', []))}: expected one number for each of"
             f" {trials} trials"
         )
+    if jnp.issubdtype(shape.dtype, jnp.complexfloating):
+        raise TypeError(f"score(answers) is {shape.dtype}: expected real numbers")
     if not float_bits:
         return then(chosen, itself)
     if not jnp.issubdtype(shape.dtype, jnp.floating):

@@ -84,7 +84,7 @@ def command(
         found = audit(key, asked, one, other, trials, delta=delta, confidence=confidence)
     except (ValueError, TypeError):
         raise
-    except Exception as error:  # whatever the user's function raises
+    except (Exception, SystemExit) as error:  # whatever the user's function raises
         text = " ".join(str(error).split())
         raise click.UsageError(f"{mechanism} raised {type(error).__name__}: {text}") from error
     contradicted = None if epsilon is None else found.contradicts(epsilon)
@@ -124,7 +124,7 @@ def _found(name: str) -> Any:
         sys.path.insert(0, os.getcwd())
     try:
         found: Any = importlib.import_module(module)
-    except Exception as error:  # a module may fail in any way
+    except (Exception, SystemExit) as error:  # a module may fail in any way, or be a script
         text = " ".join(str(error).split())
         raise click.UsageError(f"{module}: {type(error).__name__}: {text}") from error
     for part in attribute.split("."):

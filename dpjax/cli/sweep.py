@@ -13,6 +13,7 @@ from dpjax.cli.output import emit, number, table
 _GRID = ("mechanism", "epsilon", "queries")
 _KEYS = {*_GRID, "delta", "sensitivity", "trials", "seed"}
 _MOST_POINTS = 100_000
+_MOST_WHOLE = 2**31 / 40  # discrete noise beyond 40 scales is rarer than anyone can simulate
 
 
 @click.command()
@@ -155,7 +156,13 @@ def _scales(wanted: dict[str, Any]) -> dict[tuple[str, float, int], tuple[float,
                 best = plan.at_budget(
                     workload, epsilon=epsilon, delta=delta or 0.0, designs=designs
                 ).best
-                found[kind, epsilon, queries] = (float(best.scales[0]), best.error)
+                scale = float(best.scales[0])
+                if kind.startswith("discrete") and scale > _MOST_WHOLE:
+                    raise click.UsageError(
+                        f"{mechanism} noise at epsilon {epsilon:g} and {queries} queries has scale"
+                        f" {scale:.3g}: expected at most {_MOST_WHOLE:.3g}, so that 32 bits hold it"
+                    )
+                found[kind, epsilon, queries] = (scale, best.error)
     return found
 
 
