@@ -19,12 +19,12 @@ DOCUMENTS = {
 EXAMPLE = re.compile(
     r"^```python\n(.*?)^```$(?:\n+^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
 )
-EXAMPLES = {  # the same in two languages once
+_NAMES = {  # the same in two languages once
     found.groups(): f"{name}:{i}"
     for name, text in DOCUMENTS.items()
     for i, found in enumerate(EXAMPLE.finditer(text))
 }
-EXAMPLES = {name: example for example, name in EXAMPLES.items()}
+EXAMPLES = {name: example for example, name in _NAMES.items()}
 
 
 def test_there_are_examples():

@@ -35,7 +35,7 @@ def test_moments_within_their_error(q, s, t, direction):
     value, error = leak.cumulant_with_error(np.array([t]), direction)
     with mp.workdps(25):
         truth = moment(mp.mpf(q), mp.mpf(s), mp.mpc(t), direction)
-        off = abs(mp.expm1(mp.mpc(complex(value[0])) - truth))
+        off = abs(mp.expm1(mp.mpmathify(complex(value[0])) - truth))
     assert off <= np.expm1(error[0])
     assert error[0] <= 1e-10  # the complex one is exp(-14) of that at 12
     assert np.allclose(leak.cumulant(np.array([t]), direction), value, rtol=1e-12)
