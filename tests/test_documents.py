@@ -108,3 +108,13 @@ def test_speeds_are_those_of_the_table():
         rate = float(row["trials_per_second"]) / 1e6
         ratios = " | ".join(f"{float(row[c]):.1f}" for c in ("over_numpy", "over_blocked"))
         assert f"| {mechanism.capitalize()} | {rate:.0f} | {ratios} |" in README
+
+
+def test_comparison_has_the_numbers_of_the_table():
+    with (ROOT / "benchmarks" / "accounting.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["seconds_per_setting"]]
+    told = [line for line in DOCUMENTS["docs/comparison.md"].splitlines() if " | " in line]
+    for row in rows:
+        name = f"{row['package']}, {row['method']}"
+        numbers = f"| {float(row['times_dpjax']):.3g} | {float(row['largest_error']):.1e} |"
+        assert any(name in line and line.endswith(numbers) for line in told), name
