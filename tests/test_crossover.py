@@ -52,6 +52,7 @@ def test_closed_form_under_every_error_measure(measure, epsilon):
     assert found.first_integer == np.ceil(k_star)
 
 
+@pytest.mark.slow
 def test_a_grid_is_the_same_as_one_by_one():
     epsilon, delta = np.geomspace(0.1, 10, 3)[:, None], np.array([1e-9, 1e-5])
     found = crossover_map(

@@ -93,6 +93,7 @@ def test_scales_broadcast_each_with_its_law(key, mechanism):
         assert accepts(whole_noise(row, LAWS[mechanism](scale).probability, int(8 * scale) + 2))
 
 
+@pytest.mark.slow
 @MECHANISMS
 def test_int64_uses_float64(key, mechanism):
     with jax.enable_x64(True):
@@ -127,6 +128,7 @@ def test_table_reaches_as_far_as_the_draws(monkeypatch, key, scale):
         assert law.tail(m) * (1 - 2e-6) <= level <= law.tail(m - 1) * (1 + 2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [4.0, 4.5, 7.0, 20.0])
 @pytest.mark.parametrize(("reach", "error"), [(6.66, 2e-8), (9.4, 3.5e-6)])
 def test_stretched_normal_noise_has_the_tails_claimed(scale, reach, error):

@@ -34,6 +34,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("count", [1, 3])
 def test_brackets_hold_the_truth_and_are_narrow(name, count):
@@ -79,6 +80,7 @@ def test_steps_of_no_common_multiple_are_not_taken_for_a_lattice():
     assert not lattice.applies(mixed, "both").any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [0.1, 1e-3, 1e-12])
 def test_different_guarantees_are_bracketed_by_rounding(target):
     epsilons = np.array([0.1, 0.07 * np.pi, 0.3, 0.15 * np.e])
@@ -135,6 +137,7 @@ def test_grouping_and_order_do_not_matter():
     assert_allclose(answers, answers[0], rtol=1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(epsilon=st.floats(0, 20), scale=st.floats(0.3, 30), count=st.integers(1, 10**6))
 def test_delta_and_epsilon_are_inverse(epsilon, scale, count):
@@ -147,6 +150,7 @@ def test_delta_and_epsilon_are_inverse(epsilon, scale, count):
         assert epsilon <= again.upper * (1 + 1e-12) + 1e-15
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(
     log_scale=st.floats(-0.5, 3),
@@ -171,6 +175,7 @@ EXTREMES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXTREMES)
 @pytest.mark.parametrize("count", [0, 1, 10**9])
 def test_extremes_are_answers(name, count):

@@ -33,6 +33,7 @@ def test_a_ledger_is_a_value():
     np.testing.assert_allclose([left.used[0], right.used[0]], [0.0125, 0.05])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "query"),
     [

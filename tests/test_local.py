@@ -143,6 +143,7 @@ def test_truth_is_kept_as_often_as_computed_by_hand():
     assert theory.local.k_ary_response(1, 3).own == pytest.approx(0.57611688, abs=5e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["randomized_response", "symmetric_unary", "optimized_unary"])
 @pytest.mark.parametrize("frequency", [0.0, 0.2, 1.0])
 def test_estimates_have_no_bias_and_the_variance_of_the_law(key, name, frequency):

@@ -97,6 +97,7 @@ def test_entries_and_keys_are_independent(key, name, impl):
     assert np.abs(correlation).max() < 6 / np.sqrt(3000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in FLOATS if name not in CHOICES])
 @pytest.mark.parametrize("dtype", ["bfloat16"])
 def test_narrow_floats_are_float32_rounded(key, name, dtype):

@@ -103,6 +103,7 @@ def test_exact_of_pure_is_below_every_other_rule(log_epsilon, log_count, log_del
         assert bracket.lower <= rule(queries, 10**log_delta) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(multiplier=st.floats(0.2, 50), count=st.integers(1, 2000), log_delta=st.floats(-12, -1))
 def test_laplace_is_dominated_by_its_guarantee(multiplier, count, log_delta):

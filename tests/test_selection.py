@@ -48,6 +48,7 @@ def test_permute_and_flip_as_it_is_written(key):
     assert accepts(chi_square(np.bincount(chosen, minlength=5), law))
 
 
+@pytest.mark.slow
 @MECHANISMS
 def test_scaling_scores_and_scale_together_changes_nothing(key, mechanism):
     value = jax.random.normal(key, (5000, 7))

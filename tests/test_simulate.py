@@ -113,6 +113,7 @@ def test_what_an_accelerator_does_is_what_a_cpu_does(monkeypatch: pytest.MonkeyP
             assert getattr(wide, name) == pytest.approx(getattr(narrow, name), rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [laplace, gaussian])
 def test_errors_agree_with_theory(mechanism: Callable) -> None:
     """Each within 5 standard errors: 6e-7."""
@@ -270,6 +271,7 @@ def test_per_trial_gives_every_trial_its_own_key() -> None:
     assert abs(moments.rmse - 2.0) < 5 * moments.rmse_standard_error
 
 
+@pytest.mark.slow
 def test_compiled_in_keywords_reach_the_mechanism() -> None:
     def either(key: jax.Array, value: jax.Array, *, scale: float, wide: bool) -> jax.Array:
         return laplace(key, value, scale=scale * 10 if wide else scale)

@@ -70,6 +70,7 @@ def test_another_seed_changes_every_number():
         assert all(getattr(a, name) != getattr(b, name) for name in STATISTICS)
 
 
+@pytest.mark.slow
 def test_x64_of_the_calling_thread_holds_for_all_of_it():
     with jax.enable_x64(True):
         found = dpjax.sweep(jax.random.key(0), laplace(1.0), 1000).moments[0]

@@ -83,6 +83,7 @@ def test_the_profile_of_a_training_run_comes_back_from_its_curve():
     assert risk.tradeoff_of_loss(FPR[6], training) == pytest.approx(bracket.lower[2], abs=2e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(st.floats(0.3, 20), st.integers(1, 6), st.floats(0, 1))
 def test_no_more_nodes_than_needed_change_nothing(noise, count, fpr):
