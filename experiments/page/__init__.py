@@ -90,12 +90,12 @@ def _table(path: Path, title: str) -> str:
 
 
 def _made(made: Mapping[str, Any]) -> str:
-    """Seed, size and versions, from the manifest."""
-    versions = {**made["versions"], **made["drawn_with"]}
+    """Seed, size and versions, from the manifest; a table without its run has the last only."""
+    versions = {**made.get("versions", {}), **made["drawn_with"]}
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return (
-        f"Seed {made['seed']}; {made['trials']:,} trials; {made['device']}; {html.escape(named)}."
-    )
+    if "seed" in made:
+        named = f"Seed {made['seed']}; {made['trials']:,} trials; {made['device']}; {named}"
+    return html.escape(f"{named}.")
 
 
 def _data_link(media: str, data: bytes) -> str:
