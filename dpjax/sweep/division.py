@@ -12,7 +12,6 @@ from jaxtyping import Array
 from dpjax.simulate import (
     as_edges,
     as_pytree,
-    as_value,
     block_trials,
     check_noise,
     mechanism_name,
@@ -121,7 +120,7 @@ def _seeds(key: Array, hashes: Array) -> Array:
 
 def _job(seed: np.ndarray, point: Point, num_trials: int) -> Job:
     """One point ready to run, its unit still being computed."""
-    blocks, tail = whole_blocks(as_value(point.value), num_trials)
     mechanism, edges = as_pytree(point.mechanism), as_edges(point.edges)
     value, unit = with_unit(seed, mechanism, point.value, measure=point.measure)
+    blocks, tail = whole_blocks(value, num_trials)
     return Job(point, (seed, mechanism, value, unit, edges), block_trials(value), blocks, tail)
