@@ -1,9 +1,10 @@
 """The figures: one module each, `run` makes the table and `draw` the picture from it.
 
-An experiment module has a TITLE, COLUMNS (the table's header), `run(trials, seed, progress)` that
-gives the rows, `draw(table)` that gives the figure, `report(table)` that gives its numbers as text
-and `reading(table)` that says in two sentences what they show. A figure is drawn from the written
-CSV alone, so what is in the picture is in the table beside it.
+An experiment module has a TITLE, a SETTING (which data, which question), COLUMNS (the table's
+header), `run(trials, seed, progress)` that gives the rows, `draw(table)` that gives the figure,
+`report(table)` that gives its numbers as text and `reading(table)` that says in two sentences what
+one sees and what to do about it. A figure is drawn from the written CSV alone, so what is in the
+picture is in the table beside it.
 """
 
 # What the article needs: all of it runs when no name is given, and two runs give the same bytes.

@@ -22,6 +22,11 @@ from experiments.progress import Progress
 from experiments.table import Cell, Table
 
 TITLE = "Which noise for your number of queries"
+SETTING = (
+    "k counts that one person can all change share one total budget: epsilon 1 and delta 1e-5 in"
+    " the upper plot, the budget on the axes below. Which noise gives each answer the smaller"
+    " error?"
+)
 COLUMNS = (
     "part",  # curve, crossing, map, leader or boundary
     "design",  # of the curve; the challenger of a crossing or boundary; who leads
@@ -163,26 +168,29 @@ def report(table: Table) -> str:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows, in two sentences."""
+    """What the figure shows and what to do about it, in two sentences."""
     first = {
         (incumbent, design): table.where(part="crossing", incumbent=incumbent, design=design)[
             "first_integer"
         ][0]
-        for incumbent in ("laplace_basic", "laplace_exact")
-        for design in ("gaussian_exact", "gaussian_renyi_classic")
+        for incumbent, design in (
+            ("laplace_exact", "gaussian_exact"),
+            ("laplace_basic", "gaussian_renyi_classic"),
+        )
     }
     last = {
         design: table.where(part="curve", design=design, num_queries=UP_TO)["rmse_theory"][0]
         for design in ("laplace_basic", "laplace_exact", "gaussian_exact")
     }
-    exact = first["laplace_basic", "gaussian_exact"]
-    classic = first["laplace_basic", "gaussian_renyi_classic"]
+    exactly = first["laplace_exact", "gaussian_exact"]
     return (
-        f"At epsilon {EPSILON:g}, Gaussian noise has the lower error from query {exact:.0f} on by"
-        f" exact accounting; the classic Rényi conversion would say {classic:.0f}. Exact accounting"
-        f" of Laplace noise leaves that at {first['laplace_exact', 'gaussian_exact']:.0f}, but at"
-        f" {UP_TO} queries it takes the error of Laplace noise from {last['laplace_basic']:.0f} to"
-        f" {last['laplace_exact']:.0f}, against {last['gaussian_exact']:.0f} for Gaussian noise."
+        f"At epsilon {EPSILON:g} Laplace noise has the smaller error up to {exactly - 1:.0f}"
+        f" queries and Gaussian noise from {exactly:.0f} on, if exact accounting keeps both"
+        " budgets; whoever trusts basic composition and the classic Rényi conversion waits until"
+        f" {first['laplace_basic', 'gaussian_renyi_classic']:.0f}. So take Laplace noise for few"
+        f" queries and Gaussian noise for many: at {UP_TO} queries its error is"
+        f" {last['gaussian_exact']:.0f}, against {last['laplace_exact']:.0f} for Laplace noise, and"
+        f" {last['laplace_basic']:.0f} if that is counted by basic composition."
     )
 
 

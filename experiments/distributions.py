@@ -12,6 +12,7 @@ from experiments.progress import Progress
 from experiments.table import Cell, Table
 
 TITLE = "The noisy answer at three epsilons"
+SETTING = "The same count, whose true answer is 319, released again and again at three epsilons."
 COLUMNS = (
     "mechanism",
     "epsilon",
@@ -71,7 +72,7 @@ def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows, in two sentences."""
+    """What the figure shows and what to do about it, in two sentences."""
     within = {
         (mechanism, epsilon): float(LAWS[mechanism](rows["scale"][0]).abs_quantile(0.95))
         for mechanism in LOOK
@@ -80,12 +81,12 @@ def reading(table: Table) -> str:
     }
     low, middle, high = (f"{within['laplace', epsilon]:.3g}" for epsilon in article.EPSILONS)
     return (
-        f"Of the Laplace answers to a count of {article.true_count()}, 95 % lie within ±{low} at"
-        f" epsilon {article.EPSILONS[0]:g}, ±{middle} at {article.EPSILONS[1]:g} and ±{high} at"
-        f" {article.EPSILONS[2]:g}; the customary Gaussian answers spread"
-        f" {within['gaussian', 1.0] / within['laplace', 1.0]:.1f} times as far. On a logarithmic"
-        " axis the two laws part in the tails, straight for Laplace and a parabola for Gaussian"
-        " noise, and the simulated answers follow both."
+        f"Of the answers with Laplace noise 95% lie within ±{low} people of the truth at epsilon"
+        f" {article.EPSILONS[0]:g}, within ±{middle} at {article.EPSILONS[1]:g} and ±{high} at"
+        f" {article.EPSILONS[2]:g}; those by the customary Gaussian formula spread"
+        f" {within['gaussian', 1.0] / within['laplace', 1.0]:.1f} times as far. Tell your readers"
+        " such an interval with the answer: the lower row, on a logarithmic axis, shows that"
+        " simulated answers keep to it far into the tails."
     )
 
 

@@ -21,6 +21,11 @@ from experiments.table import Cell, Table
 
 ABOVE: dict[str, Any] = {**style.SMALL, "va": "bottom"}  # the mark that a text belongs to
 TITLE = "What the bits of noise give away"
+SETTING = (
+    "Noise of scale 1 is added to a true answer of 0 or of 1, in the numbers that a computer has."
+    " An answer that only one of the two can give tells which it was, whatever epsilon was"
+    " promised."
+)
 COLUMNS = (
     "part",  # support: one implementation; tail: how far float32 noise reaches
     "noise",
@@ -228,23 +233,23 @@ def beyond_reach(outcomes: np.ndarray, scale: float) -> tuple[float, float]:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows, in two sentences."""
+    """What the figure shows and what to do about it, in two sentences."""
     rows = table.where(part="support", noise="laplace")
     share = {
         (sampler, remedy): rows.where(sampler=sampler, remedy=remedy)["share_betraying"][0]
         for sampler, remedy in IMPLEMENTATIONS
     }
     tail = table.where(part="tail", noise="gaussian", scale=1.0)
+    beyond = max(tail["share_betraying"][0], tail["share_betraying_neighbour"][0])
     return (
-        f"Of the answers of textbook Laplace noise at epsilon 1,"
-        f" {share['jax.random float32', 'none']:.0%} in float32 and"
-        f" {share['jax.random float64', 'none']:.0%} in float64 are impossible on the neighbour and"
-        f" so betray it; rounding to 1/1024 brings that down to"
-        f" {share['jax.random float32', 'rounded to 1/1024']:.1g}, and only coarse snapping or"
-        " noise on whole numbers to nothing that shows. Float32 noise also ends early: with"
-        f" Gaussian noise of scale 1 a share"
-        f" {max(tail['share_betraying'][0], tail['share_betraying_neighbour'][0]):.3g} of the"
-        f" answers lies beyond the neighbour's reach, more than a delta of {article.DELTA:g}."
+        f"Of the answers with textbook Laplace noise {share['jax.random float32', 'none']:.0%} in"
+        f" float32 and {share['jax.random float64', 'none']:.0%} in float64 can come from one of"
+        " the two only; rounding to 1/1024 leaves"
+        f" {share['jax.random float32', 'rounded to 1/1024']:.2%}, and snapping to whole steps or"
+        " noise on whole numbers nothing that shows. Release real data with a library that is made"
+        " for it: float32 noise also ends early, so that with Gaussian noise a share"
+        f" {beyond:.3g} of the answers is out of the neighbour's reach, more than a delta of"
+        f" {article.DELTA:g}."
     )
 
 

@@ -16,6 +16,10 @@ from experiments.progress import Progress
 from experiments.table import Cell, Table
 
 TITLE = "Local against central: the price of trusting nobody"
+SETTING = (
+    "How common is one of 16 answers, which 10% of the people give, at epsilon 1? Either a trusted"
+    " curator adds noise to the count, or each person randomizes the answer before handing it over."
+)
 COLUMNS = (
     "part",  # curve, simulated or needed: the people for an RMSE of TARGET
     "mechanism",
@@ -148,18 +152,18 @@ def report(table: Table) -> str:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows, in two sentences."""
+    """What the figure shows and what to do about it, in two sentences."""
     rows = table.where(part="needed")
     people = {
         mechanism: f"{np.ceil(number):,.0f}"
         for mechanism, number in zip(rows["mechanism"], rows["people"], strict=True)
     }
     return (
-        f"For an RMSE of one percentage point at epsilon {EPSILON:g} a trusted curator needs"
-        f" {people['laplace']} people, randomized response {people['randomized_response']}"
-        f" and optimized unary encoding of {CATEGORIES} answers {people['optimized_unary']}."
-        " Local error falls with the root of the number of people and central error with the"
-        " number itself, so that the gap widens."
+        "For an error of one percentage point (RMSE) a trusted curator needs"
+        f" {people['laplace']} people, randomized response to a yes-or-no question"
+        f" {people['randomized_response']} and optimized unary encoding of all {CATEGORIES} answers"
+        f" {people['optimized_unary']}, and the gap widens with every person more. Collect data"
+        " locally only where nobody can be trusted with them, and then ask that many people."
     )
 
 

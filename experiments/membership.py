@@ -20,6 +20,10 @@ from experiments.progress import Progress
 from experiments.table import Cell, Table
 
 TITLE = "Is this person in the data? The best attack on a noisy count"
+SETTING = (
+    "An attacker knows everybody in a table but one, sees one noisy count and says whether that"
+    " person is in it. This is the best attack that there is."
+)
 COLUMNS = (
     "part",  # roc or advantage
     "design",
@@ -190,7 +194,7 @@ def report(table: Table) -> str:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows, in two sentences."""
+    """What the figure shows and what to do about it, in two sentences."""
     rows = table.where(part="advantage", epsilon=1.0)
     laplace, normal = (rows.where(design=design)["advantage"][0] for design in LAWS)
     laplace_scale, gaussian_scale = (rows.where(design=design)["scale"][0] for design in LAWS)
@@ -198,12 +202,12 @@ def reading(table: Table) -> str:
     few = table.where(part="roc", epsilon=4.0, fpr_theory=0.01)
     laplace_few, gaussian_few = (few.where(design=design)["tpr"][0] for design in LAWS)
     return (
-        f"At epsilon 1 whoever sees one noisy count can tell a member with an advantage of"
-        f" {laplace:.3f} under Laplace noise and of {normal:.3f} under Gaussian noise (delta"
-        f" {DELTA:g}, {error:.1f} times the error), where the guarantee allows"
-        f" {rows['advantage_bound'][0]:.3f}. At epsilon 4 and 1 % of false positives it allows"
-        f" {few['tpr_bound'][0]:.0%} of true ones; Laplace noise gives {laplace_few:.0%} away,"
-        f" Gaussian noise {gaussian_few:.0%}: one epsilon, two risks."
+        f"At epsilon 1 the attacker's advantage is {laplace:.3f} with Laplace noise and"
+        f" {normal:.3f} with Gaussian noise at delta {DELTA:g}, whose error is {error:.1f} times as"
+        f" large, where the guarantee allows {rows['advantage_bound'][0]:.3f}. Look at the risk of"
+        " the mechanism and not at epsilon alone: at epsilon 4 and 1% of false alarms the guarantee"
+        f" allows {few['tpr_bound'][0]:.0%} of the members to be found, of which Laplace noise"
+        f" gives away {laplace_few:.0%} and Gaussian noise {gaussian_few:.0%}."
     )
 
 

@@ -18,6 +18,10 @@ from experiments.table import Cell, Table
 
 ABOVE: dict[str, Any] = {**style.SMALL, "va": "bottom"}  # the mark that a text belongs to
 TITLE = "A sensitivity that is too small"
+SETTING = (
+    "A sum is released with noise made for records of at most 1, at a claimed epsilon of 1. Then"
+    " somebody with a larger record joins, and an audit compares the outputs with and without."
+)
 COLUMNS = (
     "design",
     "audit",  # counting, or gaussian: the bound on mu, as an epsilon at delta
@@ -87,7 +91,7 @@ def true_epsilon(design: str, factor: float, scale: float) -> float:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows, in two sentences."""
+    """What the figure shows and what to do about it, in two sentences."""
     twice = {
         (design, kind): table.where(design=design, audit=kind, factor=2.0)
         for design, kind in AUDITS
@@ -95,13 +99,13 @@ def reading(table: Table) -> str:
     laplace, gauss = twice["laplace", "counting"], twice["gaussian", "gaussian"]
     counted = twice["gaussian", "counting"]["epsilon_proven"][0]
     return (
-        f"Where one record is twice the bound that the noise was made for, the true epsilon is"
-        f" {laplace['epsilon_true'][0]:.3g} with Laplace and {gauss['epsilon_true'][0]:.3g} with"
-        f" Gaussian noise, not {EPSILON:g}, and the outputs of"
-        f" {laplace['trials'][0]:,.0f} trials prove {laplace['epsilon_proven'][0]:.3g} and"
-        f" {gauss['epsilon_proven'][0]:.3g}. The Gaussian leak sits in events as rare as delta"
-        f" {article.DELTA:g}, so that counting alone proves {counted:.3g} of it; the rest takes the"
-        " assumption that its trade-off is Gaussian."
+        f"A record of twice the bound makes the true epsilon {laplace['epsilon_true'][0]:.3g} with"
+        f" Laplace noise and {gauss['epsilon_true'][0]:.3g} with Gaussian noise instead of"
+        f" {EPSILON:g}, and audits of {laplace['trials'][0]:,.0f} trials prove"
+        f" {laplace['epsilon_proven'][0]:.3g} and {gauss['epsilon_proven'][0]:.3g} of it (by"
+        f" counting {counted:.3g} of the latter, whose events are as rare as delta"
+        f" {article.DELTA:g}). Clip every record in the program, and audit that program: no noise"
+        " makes up for a bound that does not hold."
     )
 
 

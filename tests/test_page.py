@@ -1,5 +1,6 @@
 """The page of figures: valid, whole, without network; its panel's numbers against the library's."""
 
+import csv
 import html
 import json
 import re
@@ -14,6 +15,7 @@ import pytest
 from dpjax import crossover, curves, theory
 from dpjax.accounting import exact, gaussian, rdp
 from experiments import NAMES, page
+from experiments.page import columns, drawing, words
 
 FIGURES = Path(__file__).parent.parent / "figures"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -36,21 +38,80 @@ def test_the_committed_page_is_that_of_the_committed_figures(written):
     assert written == (FIGURES / page.FILE).read_text(encoding="utf-8")
 
 
-def test_page_is_valid_html_with_every_figure_once(written):
-    tree = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(written)
+@pytest.fixture(scope="module")
+def tree(written):
+    return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(written)
+
+
+def test_page_is_valid_html_with_every_figure_once(tree):
     ids = [element.get("id") for element in tree.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
+    pictures = [svg for svg in tree.iter(drawing.SVG + "svg") if svg.get("aria-labelledby")]
+    assert len(pictures) == len(NAMES)
     for name in NAMES:
         assert ids.count(name) == 1
-    assert all(image.get("alt") for image in tree.iter("img"))
-    assert len(list(tree.iter("img"))) == len(NAMES)
+    for svg in pictures:
+        assert svg.get("role") == "img"
+        assert {svg.get("aria-labelledby"), svg.get("aria-describedby")} <= set(ids)
+
+
+def test_every_name_that_something_refers_to_is_there(tree, written):
+    ids = {element.get("id") for element in tree.iter()}
+    inside = set(re.findall(r"href=\"#([^\"]*)\"", written))
+    clips = set(re.findall(r"url\(#([^)$]*)\)", written))
+    assert len(inside) > 100
+    assert len(clips) > 20
+    assert inside | clips <= ids
 
 
 def test_page_needs_no_network(written):
     links = re.findall(r"(?:src|href)=\"([^\"]*)\"", written)
     assert links
-    assert all(link.startswith(("data:", "#")) for link in links)
-    assert "url(" not in written.replace("url(#${clip})", "")
+    beside = [link for link in links if not link.startswith(("data:", "#"))]
+    assert all((FIGURES / link).is_file() for link in beside)
+    assert set(re.findall(r"url\(.", written)) == {"url(#"}
+
+
+def test_page_is_light(written):
+    assert len(written.encode()) < 1.5e6
+
+
+def test_steps_have_every_figure_once():
+    assert sorted(name for step in page.STEPS for name in step.names) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_column_has_a_heading_of_its_own(name):
+    with (FIGURES / f"{name}.csv").open() as file:
+        header = next(csv.reader(file))
+    headings = [columns.heading(name, column, header) for column in header]
+    assert len(set(headings)) == len(header)
+    bases = {column.removesuffix("_standard_error").removesuffix("_theory") for column in header}
+    assert set(columns.UNITS[name]) <= bases
+
+
+def test_words_are_linked_once_and_only_where_they_stand_alone():
+    told = set()
+    text = words.linked("Epsilon and epsilons < epsilon-like, basic composition at 1e-05", told)
+    assert text.count("<a ") == 2
+    assert text.startswith('<a class="word" href="#word-epsilon"')
+    assert "and epsilons &lt; epsilon-like" in text
+    assert "10<sup>−5</sup>" in text
+    assert told == {"epsilon", "basic"}
+    assert words.linked("epsilon", told) == "epsilon"
+
+
+def test_drawing_keeps_every_mark_and_shares_letters():
+    letters = drawing.Letters()
+    for name in ("budget", "clipping"):
+        svg = (FIGURES / f"{name}.svg").read_text()
+        inside = drawing.inline(svg.encode(), name, letters, 'role="img"')
+        outlines = set(re.findall(r'<path id="(DejaVu[^"]*)"', svg))
+        assert outlines <= set(letters.names())
+        assert inside.count("<use") == svg.count("<use")
+        assert inside.count("<path") == svg.count("<path") - len(outlines)
+        assert len(inside) < len(svg) / 2
+    assert letters.svg().count("<path") == len(letters.names())
 
 
 def browse(path, width, height, *options):
@@ -67,7 +128,8 @@ def browse(path, width, height, *options):
 def driven(written, folder, script):
     """The JSON that a script, run in the page after its own, makes."""
     path = folder / "driven.html"
-    written = re.sub(r"data:(image|text)[^\"]*", "data:,", written)  # the panel alone, sooner
+    # the panel alone, sooner
+    written = re.sub(r'<section id="(?!panel|glossary).*?</section>', "", written, flags=re.DOTALL)
     tail = f"<script>document.title = JSON.stringify((() => {{ {script} }})())</script></body>"
     path.write_text(written.replace("</body>", tail), encoding="utf-8")
     shown = re.search("<title>(.*?)</title>", browse(path, 1280, 900, "--dump-dom"), re.DOTALL)

@@ -109,7 +109,8 @@ function update() {
   slider("classic-crossing").textContent = digits(classic);
   slider("verdict").textContent =
     `For ${at.k} ${at.k === 1 ? "query" : "queries"}, ` +
-    (at.k > exact ? "Gaussian noise has the smaller RMSE." : "Laplace noise has the smaller RMSE.");
+    `${at.k > exact ? "Gaussian" : "Laplace"} noise has the smaller RMSE: Laplace ` +
+    `${digits(LAPLACE.rmse * scales.laplace)}, Gaussian ${digits(scales.exact)} (exact accounting).`;
   drawDensity(scales);
   drawAgainstEpsilon(at);
   drawAgainstQueries(at, exact);
@@ -118,8 +119,6 @@ function update() {
 // ---- Plots ----
 
 const WIDTH = 420, HEIGHT = 280, LEFT = 66, RIGHT = 20, TOP = 14, BOTTOM = 40;
-const COLOURS = { laplace: "#dd7a1c", exact: "#173f70", classic: "#5a97cf" };
-const DASHES = { laplace: "", exact: "", classic: "5 3" };
 
 /** A scale from numbers to pixels, linear or logarithmic. */
 function axis(from, to, start, end, logarithmic) {
@@ -131,10 +130,11 @@ const tag = (name, attributes, text = "") =>
   `<${name} ${Object.entries(attributes).map(([key, value]) => `${key}="${value}"`).join(" ")}>` +
   `${text}</${name}>`;
 
-const path = (points, colour, dashes) =>
+/** A curve; a design's colour and dashes are in the style sheet. */
+const path = (points, design) =>
   tag("path", {
     d: points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join(""),
-    fill: "none", stroke: colour, "stroke-width": 2, "stroke-dasharray": dashes,
+    class: `line ${design}`,
   });
 
 /** Round numbers between two: powers of ten on a logarithmic axis, else about five. */
@@ -189,9 +189,8 @@ function drawDensity({ laplace, exact }) {
   plot("density", {
     x, y, xs: [-reach, reach], ys: null, xName: "noise in the answer", yName: "density",
     inside: [
-      path(curve((v) => Math.exp(-Math.abs(v) / laplace) / (2 * laplace)), COLOURS.laplace, ""),
-      path(curve((v) => Math.exp(-0.5 * (v / exact) ** 2) / (exact * Math.sqrt(2 * Math.PI))),
-        COLOURS.exact, ""),
+      path(curve((v) => Math.exp(-Math.abs(v) / laplace) / (2 * laplace)), "laplace"),
+      path(curve((v) => Math.exp(-0.5 * (v / exact) ** 2) / (exact * Math.sqrt(2 * Math.PI))), "exact"),
     ],
     alt: `Density of the noise: Laplace of scale ${digits(laplace)}, ` +
       `Gaussian of standard deviation ${digits(exact)}.`,
@@ -211,7 +210,7 @@ function drawRmse(id, at, name, range, xName, marks, alt) {
   const x = axis(...range, LEFT, WIDTH - RIGHT, true), y = axis(...ys, HEIGHT - BOTTOM, TOP, true);
   const inside = curves.map((curve, i) => {
     const design = Object.keys(DESIGNS)[i];
-    return path(curve.map((v, j) => [x(grid[j]), y(v)]), COLOURS[design], DASHES[design]);
+    return path(curve.map((v, j) => [x(grid[j]), y(v)]), design);
   });
   for (const mark of marks) {
     if (mark >= range[0] && mark <= range[1]) {
@@ -220,8 +219,7 @@ function drawRmse(id, at, name, range, xName, marks, alt) {
   }
   for (const design of ["laplace", "exact"]) {
     inside.push(tag("circle", {
-      cx: x(at[name]), cy: y(rmse(design, at[name])), r: 4.5, fill: "white",
-      stroke: COLOURS[design], "stroke-width": 2,
+      cx: x(at[name]), cy: y(rmse(design, at[name])), r: 4.5, class: `line ${design}`,
     }));
   }
   plot(id, { x, y, xs: range, ys, xName, yName: "RMSE of one answer", logX: true, logY: true, inside, alt });
