@@ -199,3 +199,14 @@ def test_an_upper_end_below_the_floats_is_not_zero():
         assert np.all((tiny.upper > 0) & (tiny.upper < 1e-300))
     # where the bound is infinity less infinity, 1 is one
     assert exact.delta_bracket(loss.gaussian(1.0) + loss.laplace(1.0), 1e300).upper > 0
+
+
+def test_the_direction_that_leaks_less_leaves_the_bracket_narrow():
+    # five additions leak 0.0503 at most: at 0.0497 their delta is some 1e-90
+    steps = 5 * loss.sampled_gaussian(0.01, 2.0)
+    lower, estimate, upper = exact.delta_bracket(steps, 0.0497)
+    assert lower <= estimate <= upper <= lower * (1 + 1e-8)
+    known = np.log(estimate)[None]
+    added = exact.log_delta(exact._flat(steps, ()), "add", np.array([0.0497]), known)
+    assert -250 < added[2, 0] < -200  # bounded alone: it is below what is known
+    assert added[0, 0] == -np.inf

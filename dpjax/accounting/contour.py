@@ -31,7 +31,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpjax.accounting._roots import bracketed_root
 from dpjax.accounting.loss import PrivacyLoss
 
 _TOLERANCE = 1e-12  # aliases and tail, each, relative to the answer as first estimated
@@ -43,6 +42,9 @@ _ENDS = 2.0 ** (np.arange(4, 160).reshape(-1, 12) / 4)  # of the line tried, in 
 _DIFFERENCE = 3e-3  # relative step of the numerical derivatives, which only steer
 _STENCIL = 1 + _DIFFERENCE * np.array([-1, 0, 1])
 _NEAR = 2.0 ** (np.arange(-12, 5) / 4)  # places of Chernoff's bound, in units of the saddle
+_HIGH = 10.0  # c from which on the search for a saddle starts no higher
+_CLOSE, _LEAP, _FAR = 1e-6, np.log(16), 80.0  # its least step in log c, its largest, and its range
+_MAX_TURNS = 100
 _MAX_NEWTON = 50
 _MAX_WIDENINGS = 40
 
@@ -135,51 +137,79 @@ class Saddle(NamedTuple):
 
 def saddle_for_delta(loss: PrivacyLoss, direction: str, log_delta: np.ndarray) -> Saddle:
     """The saddle where log delta is about the wanted one."""
-    return _find(loss, direction, len(log_delta), lambda at: log_delta - at.log_delta)
+
+    def step(at: Saddle, rows: np.ndarray) -> np.ndarray:
+        # log delta falls about as a power of c, with the slope -c^2 / width^2 in log c
+        steepness = (at.c / at.width) ** 2 / -at.log_delta
+        newton = np.log(at.log_delta / log_delta[rows]) / steepness
+        return np.where(at.log_delta > np.maximum(log_delta[rows], -1), -_LEAP, newton)
+
+    return _find(loss, direction, step, lambda mu: np.sqrt(-2 * log_delta) / mu)
 
 
 def saddle_for_epsilon(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> Saddle:
     """The saddle of K(t) - epsilon t - log t(t+1) for a wanted epsilon, below the largest loss."""
-    found = _find(loss, direction, len(epsilon), lambda at: at.epsilon - epsilon)
+
+    def step(at: Saddle, rows: np.ndarray) -> np.ndarray:
+        newton = (at.epsilon - epsilon[rows]) * at.width**2 / at.c
+        return np.where(at.epsilon < np.minimum(epsilon[rows], -1), -_LEAP, newton)
+
+    found = _find(loss, direction, step, lambda mu: epsilon / mu**2 + 1 / mu)
     return found._replace(epsilon=epsilon)
 
 
+@np.errstate(all="ignore")  # overflow to infinity, and NaN from there, are too high a c
 def _find(
-    loss: PrivacyLoss, direction: str, rows: int, excess: Callable[[Saddle], np.ndarray]
+    loss: PrivacyLoss,
+    direction: str,
+    step: Callable[[Saddle, np.ndarray], np.ndarray],
+    of_gaussian: Callable[[np.ndarray], np.ndarray],
 ) -> Saddle:
-    """The largest c that is too low, where the excess is below 0, to a part in 1000.
+    """A c that is too low, where `step` is below 0, by a tenth of the peak's width at most.
 
-    There the integral is about the integrand times width / sqrt(2 pi). A NaN, from overflow, counts
-    as too high.
+    The steps are Newton's, down in log c, from the c of a Gaussian loss of the same variance.
     """
-
-    def at(c: np.ndarray) -> Saddle:
-        below, here, above = np.moveaxis(loss.cumulant(c[:, None] * _STENCIL, direction), 1, 0)
-        with np.errstate(all="ignore"):
-            slope = (above - below) / (2 * _DIFFERENCE * c)
-            bend = np.maximum((above - 2 * here + below) / (_DIFFERENCE * c) ** 2, 0)
-            epsilon = slope - 1 / c - 1 / (1 + c)
-            width = 1 / np.sqrt(bend + c**-2.0 + (1 + c) ** -2.0)
-            log_delta = here - epsilon * c + np.log(width / (c * (1 + c)) / np.sqrt(2 * np.pi))
-        return Saddle(c, epsilon, width, log_delta)
-
-    def value(log_c: np.ndarray) -> np.ndarray:
-        return np.nan_to_num(excess(at(np.exp(log_c))), nan=np.inf, posinf=np.inf, neginf=-np.inf)
-
+    rows = loss.shape[0]
     small = loss.cumulant(np.full((rows, 1), 1e-3), direction)[:, 0]
-    # K(t) is about var t / 2 or less
-    start = np.log(1e-3 / np.maximum(np.sqrt(np.maximum(small, 0) / 5e-4), 1))
-    low, high = start - np.log(1e6), start
-    at_low, at_high = np.full(rows, -np.inf), value(high)
-    for _ in range(30):
-        grow = at_high < 0
-        if not grow.any():
+    start = of_gaussian(np.sqrt(2e3 * np.maximum(small, 0)))
+    log_c = np.log(np.clip(np.nan_to_num(start, nan=_HIGH), 1e-12, _HIGH))
+    low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
+    best = Saddle(*np.full((4, rows), np.nan))
+    todo = np.arange(rows)
+    for turn in range(_MAX_TURNS):
+        part = loss if todo.size == rows else loss.take(todo)
+        here = log_c[todo]
+        found = _saddle(part, direction, np.exp(here))
+        down = np.nan_to_num(step(found, todo), nan=np.inf)
+        is_low = down < 0
+        for kept, value in zip(best, found, strict=True):
+            kept[todo[is_low]] = value[is_low]
+        low[todo], high[todo] = (
+            np.where(is_low, here, low[todo]),
+            np.where(is_low, high[todo], here),
+        )
+        close = np.maximum(np.nan_to_num(0.1 * found.width / found.c), _CLOSE)
+        # a step beyond the root from above shows that it is there
+        newton = here - np.clip(down + np.where(is_low, 0, close / 3), -_LEAP, _LEAP)
+        middle = (low[todo] + high[todo]) / 2
+        inside = (newton > low[todo]) & (newton < high[todo])
+        log_c[todo] = np.where(inside & (turn < 12 or turn % 2) | np.isinf(middle), newton, middle)
+        near = is_low & (down > -close) & inside
+        todo = todo[~near & (high[todo] - low[todo] > close) & (np.abs(log_c[todo]) < _FAR)]
+        if not todo.size:
             break
-        low, at_low = np.where(grow, high, low), np.where(grow, at_high, at_low)
-        high = np.where(grow, high + np.log(16), high)
-        at_high = np.where(grow, value(high), at_high)
-    low, _ = bracketed_root(value, low, high, at_low, at_high, 1e-3)
-    return at(np.exp(low))
+    return best
+
+
+def _saddle(loss: PrivacyLoss, direction: str, c: np.ndarray) -> Saddle:
+    """What the line through c would say, by differences of K."""
+    below, here, above = np.moveaxis(loss.cumulant(c[:, None] * _STENCIL, direction), 1, 0)
+    slope = (above - below) / (2 * _DIFFERENCE * c)
+    bend = np.maximum((above - 2 * here + below) / (_DIFFERENCE * c) ** 2, 0)
+    epsilon = slope - 1 / c - 1 / (1 + c)
+    width = 1 / np.sqrt(bend + c**-2.0 + (1 + c) ** -2.0)
+    log_delta = here - epsilon * c + np.log(width / (c * (1 + c)) / np.sqrt(2 * np.pi))
+    return Saddle(c, epsilon, width, log_delta)
 
 
 def chernoff_epsilon(

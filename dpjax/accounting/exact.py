@@ -120,7 +120,8 @@ def delta_bracket(loss: PrivacyLoss, epsilon: Any) -> Bracket:
         todo = np.flatnonzero((mass < 1) & (wanted < flat.supremum(direction)))
         if todo.size:
             part = flat.take(todo)
-            logs = log_delta(part, direction, wanted[todo])
+            log_known = np.log(np.maximum(best[0] - mass, 0) / (1 - mass))[todo]
+            logs = log_delta(part, direction, wanted[todo], log_known)
             result[:, todo] = np.exp(logs)
             # an upper end too small for a float is the smallest float, and not 0
             result[2, todo] = np.where(np.isneginf(logs[2]), 0, np.maximum(result[2, todo], 5e-324))
@@ -129,23 +130,28 @@ def delta_bracket(loss: PrivacyLoss, epsilon: Any) -> Bracket:
     return Bracket(*(np.clip(end, 0, 1).reshape(grid) for end in best))
 
 
-def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
-    """Lower, estimate, upper of log delta of the finite part; flat arrays, (3, rows)."""
+def log_delta(
+    loss: PrivacyLoss, direction: str, epsilon: np.ndarray, known: np.ndarray | None = None
+) -> np.ndarray:
+    """Lower, estimate, upper of log delta of the finite part; flat arrays, (3, rows).
+
+    Rows whose answer is surely not above `known` may only be bounded.
+    """
     result = np.empty((3, epsilon.size))
+    known = np.full(epsilon.shape, -np.inf) if known is None else known
     quick = closed.quick(loss, direction)
     near = np.where(quick, -np.inf, _near_one(loss, direction, epsilon))
     result[0], result[1:] = near, 0
     clear = result[0] > -_CLEAR
     whole = ~quick & ~clear & lattice.applies(loss, direction)
-    ways = (
-        (quick, closed.log_delta),
-        (whole, lattice.log_delta),
-        (~quick & ~clear & ~whole, contour_log_delta),
-    )
-    for rows, method in ways:
+    for rows, method in ((quick, closed.log_delta), (whole, lattice.log_delta)):
         if rows.any():
             part = loss.take(np.flatnonzero(rows))
             result[:, rows] = method(part, direction, epsilon[rows])
+    rest = ~quick & ~clear & ~whole
+    if rest.any():
+        part = loss.take(np.flatnonzero(rest))
+        result[:, rest] = contour_log_delta(part, direction, epsilon[rest], known[rest])
     wide = closed.possible(loss, direction) & np.isneginf(result[0])
     if wide.any():
         part = loss.take(np.flatnonzero(wide))
@@ -153,7 +159,7 @@ def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndar
     result[0] = np.fmax(result[0], near)
     result[2] = np.fmax(np.fmin(result[2], 0), result[0])  # NaN, infinity less infinity, tells none
     result[1] = np.fmax(np.fmin(result[1], result[2]), result[0])
-    wide = np.flatnonzero(~(result[2] - result[0] <= _WIDE))
+    wide = np.flatnonzero(~(result[2] - result[0] <= _WIDE) & (result[2] > known))
     if wide.size and discretized.possible(loss):
         part = loss.take(wide)
         result[:, wide] = discretized.log_delta(part, direction, epsilon[wide], result[:, wide])
@@ -171,15 +177,23 @@ def _near_one(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndar
     return np.where(log_rest < -1, end - 4 * np.finfo(float).eps, -np.inf)  # exp(-0) would be 1
 
 
-def contour_log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
-    """Lower, estimate, upper of log delta by the integral along a line; flat arrays, (3, rows)."""
+def contour_log_delta(
+    loss: PrivacyLoss, direction: str, epsilon: np.ndarray, known: np.ndarray | None = None
+) -> np.ndarray:
+    """Lower, estimate, upper of log delta by the integral along a line; flat arrays, (3, rows).
+
+    Rows whose answer is surely not above `known` are only bounded.
+    """
     saddle = contour.saddle_for_epsilon(loss, direction, epsilon)
     upper = contour.chernoff_log_delta(loss, direction, epsilon, saddle)
     result = np.stack([np.full_like(upper, -np.inf), np.fmin(saddle.log_delta, upper), upper])
-    for rows, line in _lines(loss, direction, saddle.log_delta, saddle):
-        lower, middle, upper, _ = line.log_delta(epsilon[rows])
-        upper = np.minimum(upper, result[2, rows])
-        result[:, rows] = lower, np.clip(middle, lower, upper), upper
+    open_rows = np.flatnonzero(upper > (-np.inf if known is None else known))
+    part = contour.Saddle(*(value[open_rows] for value in saddle))
+    for rows, line in _lines(loss.take(open_rows), direction, part.log_delta, part):
+        where = open_rows[rows]
+        lower, middle, upper, _ = line.log_delta(epsilon[where])
+        upper = np.minimum(upper, result[2, where])
+        result[:, where] = lower, np.clip(middle, lower, upper), upper
     return result
 
 

@@ -64,7 +64,8 @@ def grids(
     least, turn = np.real(power).min(1), np.abs(np.imag(power)).max(1)
     step = _step(s, least)
     fine = np.flatnonzero((turn > 0) | (least < -100))
-    for some in np.split(fine, range(_SOME, fine.size, _SOME)):
+    for i in range(0, fine.size, _SOME):
+        some = fine[i : i + _SOME]
         given = (v[some, None] for v in (q, s, least, turn, low, high))
         trimmed, step[some] = _trimmed_and_step(*given)
         if np.iscomplexobj(power):
@@ -75,7 +76,9 @@ def grids(
     start = 0
     while start < len(order):
         most = 1.25 * points[order[start]] + 16
-        room = start + max(1, int(_BLOCK // (most + power.shape[1])))
+        nodes = power.shape[1]  # complex ones are only added to the abscissas
+        values = most + nodes if np.iscomplexobj(power) else most * nodes
+        room = start + max(1, int(_BLOCK // values))
         rows = order[start:room]
         rows = rows[points[rows] <= most]
         size = int(points[rows[-1]])
@@ -100,8 +103,8 @@ def log_moments(grid: Grid, power: np.ndarray) -> np.ndarray:
     """Log E_A[exp(power l)] on (rows, nodes)."""
     if np.iscomplexobj(power):
         return _log_moments(grid, power)[0]
-    columns = [_sums(grid, power[:, [i]]).log_moment() for i in range(power.shape[1])]
-    return np.concatenate(columns, 1)
+    apart = Grid(*(part[:, None] for part in grid))  # one more axis, for the nodes
+    return _sums(apart, power[..., None]).log_moment()[..., 0]
 
 
 def log_moments_with_error(grid: Grid, power: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -133,10 +136,10 @@ class _Sums(NamedTuple):
 
 
 def _sums(grid: Grid, power: np.ndarray) -> _Sums:
-    """The sums at one real power a row, (rows, 1)."""
+    """The sums at real powers, (..., 1), over the last axis of the grid."""
     exponent = power * grid.level
     total = exponent + grid.log_weight
-    peak = total.max(1, keepdims=True)
+    peak = total.max(-1, keepdims=True)
     scale = np.where(peak < 600, 0, peak)  # beyond, all is relative to exp(peak)
     unity = np.exp(-scale)
     grown, weight = np.exp(total - scale), grid.weight * unity
@@ -144,7 +147,7 @@ def _sums(grid: Grid, power: np.ndarray) -> _Sums:
     gain = np.where(np.abs(exponent) < 1, weight * np.expm1(exponent), grown - weight)
     gain = np.where(centred, gain, grown)
     shift = np.where(centred, unity * grid.shift, 0)
-    mean = gain.sum(1, keepdims=True) - power * shift.sum(1, keepdims=True)
+    mean = gain.sum(-1, keepdims=True) - power * shift.sum(-1, keepdims=True)
     return _Sums(scale, mean - np.where(centred, 0, unity), grown, gain, shift)
 
 

@@ -66,11 +66,16 @@ class PoissonGaussian(Leak):
         value[bare] = constant * (power[bare] - (direction == "remove"))
         todo = np.flatnonzero((s > 0) & np.isfinite(s) & (q > 0))
         value[todo] = np.inf  # what would need too many abscissas stays so, which is a bound
-        for some, columns in _that_share(power[todo], s[todo]):
+        shared = list(_that_share(power[todo], s[todo]))
+        while shared:
+            some, columns = shared.pop()
             rows = todo[some]
             for block, grid in grids(q[rows], s[rows], power[rows][:, columns]):
                 here = np.ix_(rows[block], columns)
                 value[here], error[here] = method(grid, power[here])
+            too_many = some[np.isinf(value[rows, columns[0]])]
+            if too_many.size and columns.size > 1 and not np.iscomplexobj(power):
+                shared += [(too_many, half) for half in np.array_split(columns, 2)]
         return value.reshape(full), error.reshape(full)
 
     @np.errstate(all="ignore")
