@@ -1,18 +1,16 @@
 import functools
-import itertools
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize
 
 from dpjax import curves, plan, theory
 from dpjax.accounting import exact, gaussian, loss, rdp, risk
 from dpjax.crossover import crossover
-from dpjax.plan import advice, split
+from dpjax.plan import advice
 from dpjax.plan import verify as verification
-from dpjax.plan.measures import Measure, half_width
+from dpjax.plan.measures import half_width
 from dpjax.plan.verify import verify
 
 DELTA = 1e-5
@@ -102,54 +100,6 @@ def test_a_better_accountant_keeps_laplace_ahead_for_longer():
     assert lead.k_star is not None
     assert lead.first_integer is not None
     assert lead.first_integer > np.ceil(lead.k_star) + 2
-
-
-@pytest.mark.parametrize("design", some_slow(FAST, "laplace basic", "gaussian exact"))
-def test_split_is_at_least_as_good_as_any_on_a_fine_grid(design):
-    best = plan.at_budget(UNEQUAL, epsilon=2.0, delta=DELTA, designs=(design,)).best
-    factors = np.exp(np.linspace(-1.2, 1.2, 17))
-    measure = Measure()
-    for around in (1.0, 0.05):  # far and near
-        directions = np.array(list(itertools.product(*[factors**around] * 2)))
-        scales = best.scales[:, None] * np.vstack([np.ones(len(directions)), directions.T])
-
-        def spent(log_factor, scales=scales):
-            return design.accountant(design.loss(UNEQUAL, scales * np.exp(log_factor)), DELTA)
-
-        low, high = np.full(len(directions), -4.0), np.full(len(directions), 4.0)
-        for _ in range(45):
-            middle = (low + high) / 2
-            over = spent(middle) > 2.0
-            low, high = np.where(over, middle, low), np.where(over, high, middle)
-        errors = [
-            measure.overall(UNEQUAL, design.mechanism, column)
-            for column in (scales * np.exp(high)).T
-        ]
-        assert best.error <= min(errors) * (1 + 1e-7)
-        assert max(errors) > best.error * (1.0 + 1e-5)  # the grid does move
-
-
-def test_closed_forms_of_the_split_are_those_of_an_optimiser():
-    sensitivity, weight = np.array([1.0, 7.0, 0.2]), np.array([1.0, 0.3, 9.0])
-    workload = plan.Workload(
-        tuple(
-            plan.Query(f"q{i}", sensitivity=s, weight=w)
-            for i, (s, w) in enumerate(zip(sensitivity, weight, strict=True))
-        )
-    )
-    for power in (1, 2):  # minimise sum w s^2 where sum (D / s)^p = 1
-
-        def error(log_scale, power=power):
-            scale = np.exp(log_scale)
-            scale = scale * np.sum((sensitivity / scale) ** power) ** (1 / power)
-            return np.log(np.sum(weight * scale**2))
-
-        best = optimize.minimize(error, np.zeros(3), tol=1e-14).x
-        found = split.closed_form(workload, power)
-        np.testing.assert_allclose(found / found[0], np.exp(best - best[0]), rtol=1e-5)
-    cube_root = np.cbrt(weight * sensitivity**2)
-    shares = sensitivity / split.closed_form(workload, 1)  # of epsilon, under basic composition
-    np.testing.assert_allclose(shares / shares.sum(), cube_root / cube_root.sum(), rtol=1e-12)
 
 
 def test_a_histogram_is_as_many_releases_as_a_person_changes():

@@ -15,7 +15,7 @@ from dpjax import theory
 from dpjax.accounting import basic, exact, loss, rdp
 from dpjax.accounting.calibrate import Accountant
 from dpjax.accounting.loss import PrivacyLoss
-from dpjax.plan.workload import Query, Workload
+from dpjax.plan.workload import Workload
 
 LAWS: dict[str, Callable[..., Any]] = {
     "laplace": theory.Laplace,
@@ -69,17 +69,19 @@ class Design:
 
     def loss(self, workload: Workload, scales: np.ndarray) -> PrivacyLoss:
         """What the whole release leaks, at scales of shape (queries, *grid)."""
-        parts = (
-            query.releases * self._release(query, np.asarray(scale))
-            for query, scale in zip(workload.queries, scales, strict=True)
-        )
-        return sum(parts, PrivacyLoss())
-
-    def _release(self, query: Query, scale: np.ndarray) -> PrivacyLoss:
-        """What one number leaks."""
+        scales = np.asarray(scales, np.float64)
+        along = (-1, *[1] * (scales.ndim - 1))
+        sensitivities = workload.each("sensitivity").reshape(along)
+        releases = np.array([query.releases for query in workload.queries]).reshape(along)
         if self.mechanism.startswith("discrete"):
-            return getattr(loss, self.mechanism)(scale, query.sensitivity)
-        return getattr(loss, self.mechanism)(scale / query.sensitivity)
+            each = getattr(loss, self.mechanism)(scales, sensitivities)
+        elif self.mechanism == "laplace" or self.power is None or workload.is_equal:
+            each = getattr(loss, self.mechanism)(scales / sensitivities)
+        else:  # Gaussian releases leak what a single one does, unless they are counted one by one
+            with np.errstate(divide="ignore", over="ignore"):
+                squares = np.sum(releases * (sensitivities / scales) ** 2, axis=0)
+                return loss.gaussian(1 / np.sqrt(squares))
+        return (releases * each).sum(0)
 
 
 _classic = functools.partial(rdp.epsilon, conversion="classic")

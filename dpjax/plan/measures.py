@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpjax import _validate, curves
+from dpjax import _validate, curves, theory
 from dpjax.plan.designs import LAWS
 from dpjax.plan.workload import Workload
 
@@ -66,6 +66,8 @@ class Measure:
             middle = (low + high) / 2
             fits = self.overall(workload, mechanism, scales * np.exp(middle)) <= error
             low, high = (middle, high) if fits else (low, middle)
+            if not low < (low + high) / 2 < high:
+                break
         return scales * np.exp(low)
 
 
@@ -75,8 +77,10 @@ def half_width(mechanism: str, scales: np.ndarray, confidence: float) -> np.ndar
     law = LAWS[mechanism](scales)
     if mechanism != "discrete_gaussian":
         return np.asarray(law.abs_quantile(confidence))
-    low = np.full(np.shape(scales), -1.0)  # P(|noise| > -1) is 1
-    high = np.ceil(40 * np.asarray(scales)) + 1.0
+    near = np.floor(theory.Gaussian(scales).abs_quantile(confidence))
+    low, high = near - 2, near + 2
+    low = np.where((low >= 0) & (law.tail(np.maximum(low, 0)) > 1 - confidence), low, -1.0)
+    high = np.where(law.tail(high) <= 1 - confidence, high, np.ceil(40 * np.asarray(scales)) + 1)
     while np.any(high - low > 1):
         middle = np.floor((low + high) / 2)
         inside = law.tail(middle) <= 1 - confidence

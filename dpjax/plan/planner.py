@@ -5,6 +5,7 @@ Both directions read the same accountants, so each undoes the other.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -142,20 +143,23 @@ def at_budget(
     measured = Measure(measure, level)
 
     def option(design: Design) -> Option:
-        def spent(scales: np.ndarray) -> np.ndarray:
-            return np.asarray(design.accountant(design.loss(workload, scales), spend))
+        def aim(of: Workload) -> _Aim:
+            def spent(scales: np.ndarray) -> np.ndarray:
+                return np.asarray(design.accountant(design.loss(of, scales), spend))
 
-        def on_budget(scales: np.ndarray) -> np.ndarray:
-            return scales * _factor(design, workload, scales, budget, spend)
+            def on_budget(scales: np.ndarray) -> np.ndarray:
+                return scales * _factor(design, of, scales, budget, spend)
 
-        def nearer(scales: np.ndarray, epsilon: float, slope: float) -> np.ndarray:
-            step = np.log(epsilon / budget) * epsilon / slope  # Newton's, in logarithms
-            return scales * np.exp(np.clip(step, -_MOST_STEP, _MOST_STEP))
+            def nearer(scales: np.ndarray, epsilon: float, slope: float) -> np.ndarray:
+                step = np.log(epsilon / budget) * epsilon / slope  # Newton's, in logarithms
+                return scales * np.exp(np.clip(step, -_MOST_STEP, _MOST_STEP))
 
-        def error(scales: np.ndarray) -> float:
-            return measured.overall(workload, design.mechanism, on_budget(scales))
+            def error(scales: np.ndarray) -> float:
+                return measured.overall(of, design.mechanism, on_budget(scales))
 
-        return _option(design, workload, measured, on_budget, nearer, spent, error)
+            return _Aim(spent, on_budget, nearer, error)
+
+        return _option(design, workload, measured, aim)
 
     return _plan(workload, spend, measured, "epsilon", budget, option, designs)
 
@@ -200,22 +204,25 @@ def at_error(
     measured = Measure(measure, level)
 
     def option(design: Design) -> Option:
-        def spent(scales: np.ndarray) -> np.ndarray:
-            leak = design.loss(workload, scales)
-            if design.for_equal and float(rdp.epsilon(leak, spend)) > 2 * EPSILONS[1]:
-                return np.asarray(np.inf)  # far beyond, where the slow accountants are slowest
-            return np.asarray(design.accountant(leak, spend))
+        def aim(of: Workload) -> _Aim:
+            def spent(scales: np.ndarray) -> np.ndarray:
+                leak = design.loss(of, scales)
+                if design.for_equal and float(rdp.epsilon(leak, spend)) > 2 * EPSILONS[1]:
+                    return np.asarray(np.inf)  # far beyond, where slow accountants are slowest
+                return np.asarray(design.accountant(leak, spend))
 
-        def reach(scales: np.ndarray) -> np.ndarray:
-            return measured.reach(workload, design.mechanism, scales, tolerated)
+            def reach(scales: np.ndarray) -> np.ndarray:
+                return measured.reach(of, design.mechanism, scales, tolerated)
 
-        def nearer(scales: np.ndarray, epsilon: float, slope: float) -> np.ndarray:
-            return reach(scales)
+            def nearer(scales: np.ndarray, epsilon: float, slope: float) -> np.ndarray:
+                return reach(scales)
 
-        def least(scales: np.ndarray) -> float:
-            return float(spent(reach(scales)))
+            def least(scales: np.ndarray) -> float:
+                return float(spent(reach(scales)))
 
-        return _option(design, workload, measured, reach, nearer, spent, least)
+            return _Aim(spent, reach, nearer, least)
+
+        return _option(design, workload, measured, aim)
 
     found = _plan(workload, spend, measured, "error", tolerated, option, designs)
     if found.epsilon > EPSILONS[1]:
@@ -228,24 +235,30 @@ def at_error(
     return found
 
 
+class _Aim(NamedTuple):
+    """What a design is to reach on a workload, for scales of shape (queries,)."""
+
+    spent: Callable[[np.ndarray], np.ndarray]  # epsilon, also of (queries, *grid)
+    on_target: Callable[[np.ndarray], np.ndarray]  # all times the factor that meets the wish
+    nearer: Callable[[np.ndarray, float, float], np.ndarray]  # a step there: see `split.searched`
+    cost: Callable[[np.ndarray], float]  # once the wish is met
+
+
 def _option(
-    design: Design,
-    workload: Workload,
-    measure: Measure,
-    on_target: Callable[[np.ndarray], np.ndarray],
-    nearer: Callable[[np.ndarray, float, float], np.ndarray],
-    spent: Callable[[np.ndarray], np.ndarray],
-    cost: Callable[[np.ndarray], float],
+    design: Design, workload: Workload, measure: Measure, aim: Callable[[Workload], _Aim]
 ) -> Option:
     """A design with the best split."""
+    whole = aim(workload)
     if design.power is not None or workload.is_equal:
         scales = split.closed_form(workload, design.power or 1.0)
     else:
-        scales = split.searched(workload, nearer, spent, cost)
-    scales = on_target(scales)
+        few = split.grouped(workload)
+        spent, _, nearer, cost = aim(few)
+        scales = split.ungrouped(workload, few, split.searched(few, nearer, spent, cost))
+    scales = whole.on_target(scales)
     overall = measure.overall(workload, design.mechanism, scales)
     each = np.asarray(measure.of(design.mechanism, scales))
-    return Option(design, scales, float(spent(scales)), overall, each)
+    return Option(design, scales, float(whole.spent(scales)), overall, each)
 
 
 def _factor(

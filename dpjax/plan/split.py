@@ -13,8 +13,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpjax.plan.workload import Workload
+from dpjax.plan.workload import MOST, RANGE, Query, Workload
 
+_MOST_KINDS = 40  # searched for one by one; more go in groups, and lose under 1e-6 of the error
 _STEP = 1e-4  # of the logarithm of a scale, for slopes
 _ROUNDS = 60
 _SETTLED = 1e-5  # error is flat around the best split: its square is what is lost
@@ -71,6 +72,45 @@ def searched(
                 break
         ends.append(scales)
     return min(ends, key=cost)
+
+
+def grouped(workload: Workload) -> Workload:
+    """A workload of few kinds of queries for which the best split is nearly the same.
+
+    The best noise multiplier of a kind depends on its `_ratio` alone, so that kinds of like ratio
+    make one group: their releases, their weight, and the sensitivity that keeps their ratio.
+    """
+    ratio = _ratio(workload)
+    if ratio.size <= _MOST_KINDS:
+        return workload
+    group = np.digitize(ratio, np.linspace(ratio.min(), ratio.max(), _MOST_KINDS + 1)[1:-1])
+    releases, sensitivity = workload.each("releases"), workload.each("sensitivity")
+    size = workload.each("answers") * workload.each("weight")
+    found = []
+    for each in np.unique(group):
+        members = group == each
+        count, total = releases[members].sum(), size[members].sum()
+        change = np.sqrt(np.sum(size[members] / total * sensitivity[members] ** 2))
+        count = min(count, MOST)  # ends of what is possible, where the split need not be the best
+        found.append(Query(f"{each}", change, int(count), weight=np.clip(total / count, *RANGE)))
+    return Workload(tuple(found), workload.adjacency)
+
+
+def ungrouped(workload: Workload, few: Workload, scales: np.ndarray) -> np.ndarray:
+    """Scales for all kinds of queries from those of their groups; (queries,)."""
+    if few is workload:
+        return scales
+    power = 1.5  # of the multipliers' fall with the ratio: between 1 and 2, see `closed_form`
+    straight = np.log(scales / few.each("sensitivity")) + _ratio(few) / (power + 2)
+    log = np.interp(_ratio(workload), _ratio(few), straight) - _ratio(workload) / (power + 2)
+    return np.exp(log) * workload.each("sensitivity")
+
+
+def _ratio(workload: Workload) -> np.ndarray:
+    """Log of the square error that one release has at noise multiplier 1; (queries,)."""
+    size = workload.each("answers") * workload.each("weight")
+    square = 2 * np.log(workload.each("sensitivity"))
+    return np.log(size / workload.each("releases")) + square
 
 
 def _slopes(

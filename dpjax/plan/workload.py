@@ -27,7 +27,8 @@ import numpy as np
 from dpjax import _validate, queries
 from dpjax.sensitivity import ADJACENCIES
 
-_MOST = 10**9  # answers or releases of a workload
+MOST = 10**9  # answers or releases of one kind
+RANGE = (1e-100, 1e100)  # of sensitivities and weights, so that squares and ratios are floats
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Query:
             raise TypeError(f"whole = {self.whole!r}: expected true or false")
         for name in ("sensitivity", "weight"):
             value = _validate.positive(**{name: getattr(self, name)})
-            if value.ndim or not 1e-100 <= value <= 1e100:  # squares and ratios stay in range
+            if value.ndim or not RANGE[0] <= value <= RANGE[1]:
                 raise ValueError(f"{name} = {value}: expected one number from 1e-100 to 1e100")
             object.__setattr__(self, name, float(value))
         for name in ("count", "size", "changed"):
@@ -73,9 +74,9 @@ class Query:
             object.__setattr__(self, name, value)
         if self.changed > self.size:
             raise ValueError(f"changed = {self.changed}: expected at most size = {self.size}")
-        if max(self.releases, self.answers) > _MOST:
+        if max(self.releases, self.answers) > MOST:
             raise ValueError(
-                f"count = {self.count} with size = {self.size}: expected at most {_MOST:.0e}"
+                f"count = {self.count} with size = {self.size}: expected at most {MOST:.0e}"
             )
         if self.whole and self.sensitivity != np.floor(self.sensitivity):
             raise ValueError(
@@ -114,10 +115,11 @@ class Workload:
         _validate.one_of(ADJACENCIES, adjacency=self.adjacency)
         if not self.queries:
             raise ValueError("queries = (): expected at least one query")
-        names = [query.name for query in self.queries]
-        for name in names:
-            if names.count(name) > 1:
+        names = set()
+        for name in (query.name for query in self.queries):
+            if name in names:
                 raise ValueError(f"name = {name!r}: expected another one for each query")
+            names.add(name)
         if self.people is not None:
             people = _validate.positive_count(people=self.people)
             object.__setattr__(self, "people", people)
