@@ -5,7 +5,7 @@ the point. The page keeps each outline and look once, and two digits: a hundredt
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -61,7 +61,7 @@ def inline(svg: bytes, name: str, letters: Letters, attributes: str) -> str:
 
 
 def _elements(
-    parent: ElementTree.Element, ids: dict[str, str], skipped: Iterable[str]
+    parent: ElementTree.Element, ids: dict[str, str], skipped: dict[str, str]
 ) -> Iterator[str]:
     """The elements below one, as text."""
     _lift_what_all_share(parent)
