@@ -15,6 +15,7 @@ DOCUMENTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 }
+READMES = ("README.md", "README.ja.md")
 # A Python block, and the text block right under it: the output it promises.
 EXAMPLE = re.compile(
     r"^```python\n(.*?)^```$(?:\n+^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
@@ -112,6 +113,18 @@ def test_there_are_commands():
     assert len(COMMANDS) >= 4
 
 
+def test_both_languages_have_the_same_code_and_links():
+    code, links = (
+        [re.findall(pattern, DOCUMENTS[name], re.MULTILINE | re.DOTALL) for name in READMES]
+        for pattern in (r"^```.*?^```$", r"\]\(([^)#:\s]+)")
+    )
+    # what is left out has words to translate: the two make targets and the layout at the end
+    english, japanese = ([part for part in parts[:-1] if "make " not in part] for parts in code)
+    assert len(english) > 15
+    assert japanese == english
+    assert set(links[0]) - {"README.ja.md"} == set(links[1]) - {"README.md"}
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_make_targets_exist(name):
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -134,11 +147,13 @@ def test_speeds_are_those_of_the_table():
         (row,) = (row for row in rows if wanted.items() <= row.items())
         rate = float(row["trials_per_second"]) / 1e6
         ratios = " | ".join(f"{float(row[c]):.1f}" for c in ("over_numpy", "over_blocked"))
-        for language in ("README.md", "README.ja.md"):
+        for language in READMES:
             assert f"| {rate:.0f} | {ratios} |" in DOCUMENTS[language]
         if mechanism == "laplace":
             fact = f"{rate:,.0f} million Laplace trials a second on two CPU cores"
             assert f"{fact}, {float(row['over_numpy']):.1f} times NumPy" in README
+            fact = f"毎秒 {rate:,.0f} 百万回。NumPy の {float(row['over_numpy']):.1f} 倍"
+            assert fact in DOCUMENTS["README.ja.md"]
 
 
 def test_facts_are_those_of_the_tables_and_of_the_command_below():
@@ -149,6 +164,7 @@ def test_facts_are_those_of_the_tables_and_of_the_command_below():
     assert f"{trials:,} trials prove {proven:.2f} of a true {float(row['epsilon_true']):g} " in (
         " ".join(README.split())
     )
+    assert f"そのうち {proven:.2f} を証明" in DOCUMENTS["README.ja.md"]
     found = re.search(r"the true epsilon lies between ([\d.]+) and ([\d.]+)$", README, re.MULTILINE)
     assert found is not None
     low, high = map(float, found.groups())
@@ -156,6 +172,7 @@ def test_facts_are_those_of_the_tables_and_of_the_command_below():
     assert f"1e-11, at {high:.4f}" in " ".join(README.replace("10⁻¹¹", "1e-11").split())
     (renyi,) = re.findall(r"^renyi improved  ([\d.]+)", README, re.MULTILINE)
     assert f"Rényi accounting says {renyi} " in " ".join(README.split())
+    assert f"（{high:.4f}）。レニー会計では {renyi} に" in DOCUMENTS["README.ja.md"]
 
 
 def test_comparison_has_the_numbers_of_the_table():
