@@ -2,7 +2,7 @@
 # make test      the tests and the examples in the docstrings and the README
 # make slow      the tests above ten seconds
 # make lint      ruff, format check, pyright
-# make newest    the tests with the newest of everything, if there is a Python 3.13 or newer
+# make newest    the tests of the built wheel, in an environment of the newest Python and packages
 #
 # Each makes .venv by itself from any Python >= 3.11; name one with make PYTHON=/path/to/python.
 
@@ -26,26 +26,30 @@ lint: .venv/.installed-dev
 	$(RUN) -m ruff format --check .
 	$(RUN) -m pyright
 
-# Names first, then where pyenv keeps what is not on the path.
-newest:
-	@for python in python3.14 python3.13 $(wildcard $(HOME)/.pyenv/versions/3.1[3-9]*/bin/python); do \
-		$$python -c 'import sys; sys.exit(sys.version_info < (3, 13))' 2>/dev/null || continue; \
-		test -d .venv-newest || $$python -m venv .venv-newest; \
-		break; \
-	done
-	@if test -d .venv-newest; then \
-		.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade \
-			--upgrade-strategy eager --editable '.[experiments,test]' && \
-		.venv-newest/bin/python -m pytest $(WORKERS); \
-	else echo "skipped: no Python 3.13 or newer"; fi
+# The tests run beside the wheel, from the unpacked sdist without its package.
+newest: .venv/.installed-dev
+	rm -rf build
+	$(RUN) -m build --outdir build . >/dev/null
+	mkdir build/source
+	tar xzf build/*.tar.gz -C build/source --strip-components 1
+	rm -r build/source/dpjax
+	$(NEWEST) -m venv build/venv
+	build/venv/bin/python -m pip install --quiet --disable-pip-version-check \
+		"$$(echo build/*.whl)[experiments,test]"
+	cd build/source && ../venv/bin/python -m pytest $(WORKERS) tests --pyargs dpjax
 
 clean:
-	rm -rf .venv .venv-newest
+	rm -rf .venv build
 
 # The first Python on the path that is new enough; a name may exist and not run, so each is tried.
 NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python $(NEW_ENOUGH) && { echo $$python; exit; }; done; echo python3)
+
+# Names first, then where pyenv, if python3 is one of its shims, keeps what is not on the path.
+NEWEST ?= $(shell pyenv=$$(dirname "$$(command -v python3)")/..; \
+	for python in python3.14 python3.13 "$$pyenv"/versions/3.1[34]*/bin/python; do \
+	"$$python" -c '' 2>/dev/null && { echo "$$python"; exit; }; done; echo "$(PYTHON)")
 
 .venv/.installed: pyproject.toml constraints.txt
 	@"$(PYTHON)" $(NEW_ENOUGH) || { echo "dpjax needs Python >= 3.11, and $(PYTHON) is" \
