@@ -173,12 +173,14 @@ def draw(table: Table) -> Figure:
             textcoords="offset points",
             ha="center",
             fontsize=8,
-            color=colour,
+            color=style.legible(colour),
         )
         style.name(ax, f"ε = {epsilon:g}", (506, curve["rmse_theory"][-1]), colour, va="center")
     style.log_axis(ax, "y", (0.1, 1, 10, 100))
     ax.set(
-        xlim=(20, 500), ylim=(0.15, 420), xlabel="Upper bound that values are clipped to (points)"
+        xlim=(20, 500),
+        ylim=(0.15, 420),
+        xlabel="Bound that values are clipped to (points of progression)",
     )
     ax.set_ylabel("RMSE of the mean, Laplace noise (points)")
     ax.set_title("A clipped mean of 442 patients: bias against noise")

@@ -228,7 +228,7 @@ def _draw_curves(ax: Axes, table: Table) -> None:
             (8, look.nudge),
             textcoords="offset points",
             va="center",
-            color=look.colour,
+            color=style.legible(look.colour),
             fontweight="bold",
             fontsize=8.5,
             annotation_clip=False,
@@ -247,7 +247,7 @@ def _draw_curves(ax: Axes, table: Table) -> None:
             (-3 if left else 2.5, 0),
             textcoords="offset points",
             ha="right" if left else "left",
-            color=look.colour,
+            color=style.legible(look.colour),
             fontweight="bold",
             fontsize=8,
         )

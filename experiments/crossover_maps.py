@@ -6,7 +6,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
 
 from dpjax import curves, theory
 from dpjax.accounting import exact, rdp
@@ -109,8 +108,12 @@ def draw_leaders(ax: Axes, table: Table, looks: Mapping[str, Look]) -> None:
     cells = table.where(part="leader")
     epsilon, k = np.unique(cells["epsilon"]), np.unique(cells["num_queries"])
     leads = (cells["design"] == "laplace_exact").reshape(k.size, epsilon.size)
-    shades = np.array([style.shade(style.GAUSSIAN, 0.28), style.shade(style.LAPLACE, 0.38)])
-    ax.pcolormesh(_edges(epsilon), _edges(k), leads, cmap=ListedColormap(shades), vmin=0, vmax=1)
+    ax.set_facecolor(style.shade(style.GAUSSIAN, 0.28))
+    shade, ends = style.shade(style.LAPLACE, 0.38), _edges(epsilon)
+    for low, high, row in zip(_edges(k)[:-1], _edges(k)[1:], leads, strict=True):
+        changes = np.flatnonzero(np.diff([False, *row, False]))
+        for start, stop in changes.reshape(-1, 2):  # runs of cells, and not each by itself
+            ax.fill_betweenx([low, high], ends[start], ends[stop], color=shade, lw=0)
     for design, text, above in (
         ("gaussian_renyi_classic", "Rényi classic", True),
         ("gaussian_renyi_improved", "Rényi improved", True),
@@ -134,7 +137,7 @@ def draw_leaders(ax: Axes, table: Table, looks: Mapping[str, Look]) -> None:
     ax.set(xlim=(epsilon[0], epsilon[-1]), ylim=(1, k[-1]))
     ax.set(xlabel="Total ε", ylabel="Number of queries k")
     ax.grid(visible=False)
-    ax.set_title("The noise with the lower RMSE, δ = 1e-5")
+    ax.set_title("The noise with the lower RMSE, δ = $\\mathbf{10^{-5}}$")
     ax.text(1.5, 2.6, "Laplace", color=style.INK, fontweight="bold", ha="center")
     ax.text(0.04, 7.5, "Gaussian", color=style.INK, fontweight="bold", ha="center")
     note = "areas: both by exact accounting\nlines: where Gaussian meets Laplace/basic"

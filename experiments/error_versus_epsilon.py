@@ -151,7 +151,7 @@ def draw(table: Table) -> Figure:
             100 * rows["rmse_standard_error"] / law,
             **style.points(colour, marker, size=3),
         )
-        ax.set_title(name, fontsize=8.5, color=colour, pad=4)
+        ax.set_title(name, fontsize=8.5, color=style.legible(colour), pad=4)
         style.log_axis(ax, "x", (0.1, 1, 10))
         ax.set(xlim=XLIM, xlabel="ε of one query")
         ax.tick_params(labelleft=design == "laplace")

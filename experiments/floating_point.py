@@ -309,9 +309,11 @@ def _draw_support(ax: Axes, table: Table) -> None:
             _, colour = LOOK[noise]
             end = max(np.nan_to_num(share), LEAST)
             ax.barh(place + shift, end - LEAST, 0.34, LEAST, color=colour)
-            text = "not enumerated" if np.isnan(share) else f"{share:.2g}"
+            text = "not enumerated" if np.isnan(share) else f"{100 * share:.2g} %"
             if not np.isnan(proven):
-                text += f"; ε ≥ {proven:.3g}"
+                text += f"; proven ε ≥ {proven:.3g}"
+            if not place:
+                text = f"{LOOK[noise][0]}: {text}"
             inside = end > 1e-3
             ax.text(
                 end * (0.7 if inside else 1.6),
@@ -320,22 +322,22 @@ def _draw_support(ax: Axes, table: Table) -> None:
                 ha="right" if inside else "left",
                 va="center",
                 fontsize=7.5,
-                color="white" if inside else style.INK,
+                color="white" if inside and noise == "gaussian" else style.INK,
             )
     ax.set_yticks(range(len(IMPLEMENTATIONS)), [NAMES[each] for each in IMPLEMENTATIONS])
     ax.tick_params(axis="y", labelcolor=style.INK)
     ax.invert_yaxis()
     ax.set_xscale("log")
-    ax.set(xlim=(LEAST, 1.3), xlabel="Share of the answers to 0 that are impossible on 1")
+    ax.set(xlim=(LEAST, 1.3), xlabel="Share of the answers on 0 that are impossible on 1")
     ax.minorticks_off()
     ax.grid(False, axis="y")
     ax.set_title(TITLE)
     claims = [table.where(noise=noise)["epsilon_claimed"][0] for noise in LOOK]
     text = (
-        f"after the share: ε proven by an audit,\nwhere {claims[0]:.3g} (Laplace, δ = 0) and"
-        f" {claims[1]:.3g}\n(Gaussian, δ = $10^{{-5}}$) are claimed"
+        f"proven: by an audit; claimed are\nε = {claims[0]:.3g} (Laplace, δ = 0) and"
+        f"\nε = {claims[1]:.3g} (Gaussian, δ = $10^{{-5}}$)"
     )
-    ax.text(0.985, 0.02, text, transform=ax.transAxes, ha="right", **ABOVE)
+    ax.text(0.985, 0.19, text, transform=ax.transAxes, ha="right", **ABOVE)
 
 
 def _draw_tail(ax: Axes, table: Table) -> None:
@@ -353,4 +355,4 @@ def _draw_tail(ax: Axes, table: Table) -> None:
     ax.set(xlim=(0.1, 10), ylim=(LEAST, 1.3), xlabel="Sensitivity over scale")
     ax.set_ylabel("Share beyond the neighbour's reach")
     ax.minorticks_off()
-    ax.set_title("Float32 tails end early")
+    ax.set_title("float32 tails end early")

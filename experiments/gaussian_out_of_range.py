@@ -217,8 +217,8 @@ def _draw_trials(ax: Axes, table: Table) -> None:
     exponent = int(np.floor(np.log10(at)))
     label = f"ε = 20: ${at / 10**exponent:.0f} · 10^{{{exponent}}}$ trials"
     ax.annotate(label, (20.0, at), (-8, 0), textcoords="offset points", ha="right", va="center")
-    ax.text(0.09, 6e15, "solid: a typical run contradicts the customary formula", **style.SMALL)
-    ax.text(0.09, 2e14, "dotted: no run can with fewer", **style.SMALL)
+    typical = "solid: with so many a typical run\ncontradicts the customary formula"
+    ax.text(0.09, 6e15, f"{typical}\ndotted: with fewer none can", **style.SMALL)
     ax.axhline(table["trials"][0], color=style.MUTED, lw=0.9)
     used = f"used above: {style.power(table['trials'][0])}"
     ax.text(0.09, table["trials"][0] * 1.5, used, **ABOVE)

@@ -234,7 +234,7 @@ def _draw_unique(ax: Axes, rows: Table) -> None:
                     textcoords="offset points",
                     ha="right",
                     fontsize=8,
-                    color=look.colour,
+                    color=style.legible(look.colour),
                 )
         text = f"{of['unique'][3]:.0f}  {look.name}"
         style.name(ax, text, (4.12, share[3]), look.colour, va="center", fontsize=8)
@@ -259,7 +259,7 @@ def _draw_histogram(ax: Axes, rows: Table) -> None:
             )
     names = [look.name.replace(", ", "\n", 1) for look in DETAILS.values()]
     ax.set_yticks(range(len(DETAILS)), names)
-    ax.set(xscale="log", xlim=(0.8, 4e8), ylim=(len(DETAILS) - 0.5, -0.5))
+    ax.set(xscale="log", xlim=(0.8, 2e8), ylim=(len(DETAILS) - 0.5, -0.5))
     ax.set_xlabel("Cells that show exactly one patient")
     ax.grid(axis="y", visible=False)
     ax.set_title(f"Who seems alone in a noisy histogram, ε = {EPSILON:g}")

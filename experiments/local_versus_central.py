@@ -175,8 +175,8 @@ LOOK = {  # name, colour, marker
 }
 PLACES = {  # of the names: people, lift
     "laplace": (2_000, 1.35),
-    "randomized_response": (14, 0.55),
-    "optimized_unary": (130, 0.65),
+    "randomized_response": (14, 0.57),
+    "optimized_unary": (130, 0.68),
     "k_ary_response": (130, 1.25),
 }
 
@@ -201,7 +201,7 @@ def draw(table: Table) -> Figure:
         slope = -value * lift / place * (1 if mechanism == "laplace" else 0.5)
         people = table.where(part="needed", mechanism=mechanism)["people"][0]
         name = f"{name}: {np.ceil(people):,.0f}"
-        style.name(ax, name, (place, value * lift), colour, slope=slope, fontsize=8.5)
+        style.name(ax, name, (place, value * lift), colour, slope=slope, fontsize=8)
         ax.plot(people, 100 * TARGET, "o", ms=7, mfc=colour, mec="white", mew=1.2, zorder=4)
     style.log_axis(ax, "x", (10, 100, 1000, 10_000, 100_000, 1_000_000))
     style.log_axis(ax, "y", (0.001, 0.01, 0.1, 1, 10, 100))

@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-INK, MUTED, GRID = "#1f2328", "#6b7280", "#e6e8eb"
+INK, MUTED, GRID = "#1f2328", "#656c79", "#e6e8eb"
 # A light and a dark hue, apart in grey and under colour blindness; markers and line styles tell
 # the designs apart once more.
 LAPLACE = "#dd7a1c"
@@ -93,7 +93,7 @@ def name(
     if slope is not None:
         angle = math.degrees(math.atan(slope))
         options |= {"rotation": angle, "transform_rotates_text": True, "rotation_mode": "anchor"}
-    ax.text(*at, text, color=colour, **({"fontweight": "bold", "fontsize": 9} | options))
+    ax.text(*at, text, color=legible(colour), **({"fontweight": "bold", "fontsize": 9} | options))
 
 
 def note(ax: Axes, text: str) -> None:
@@ -104,6 +104,19 @@ def note(ax: Axes, text: str) -> None:
 def shade(colour: str, strength: float) -> tuple[float, float, float]:
     """The colour thinned with white: 0 is white, 1 the colour."""
     red, green, blue = (1 - strength * (1 - part) for part in to_rgb(colour))
+    return red, green, blue
+
+
+def legible(colour: Any) -> tuple[float, float, float]:
+    """The colour, darkened to what small text on white needs: a contrast of 4.5 (WCAG 2.1)."""
+
+    def luminance(rgb: tuple[float, float, float]) -> float:
+        linear = (part / 12.92 if part <= 0.04 else ((part + 0.055) / 1.055) ** 2.4 for part in rgb)
+        return sum(w * part for w, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    red, green, blue = to_rgb(colour)
+    while 1.05 / (luminance((red, green, blue)) + 0.05) < 4.5:
+        red, green, blue = 0.98 * red, 0.98 * green, 0.98 * blue
     return red, green, blue
 
 

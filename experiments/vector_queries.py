@@ -207,7 +207,7 @@ NAMES = {
 
 def draw(table: Table) -> Figure:
     """Error against dimension by either measure, with the crossings."""
-    figure, axes = style.figure(9.2, 4.3, [list(MEASURES)])
+    figure, axes = style.figure(9.6, 4.3, [list(MEASURES)])
     for measure, ax in axes.items():
         _draw_measure(ax, table.where(measure=measure), measure)
     note = f"lines: theory\npoints: simulated, {style.power(_trials(table))} trials each"
@@ -243,7 +243,7 @@ def _draw_measure(ax: Axes, table: Table, measure: str) -> None:
     ax.plot([d_star, d_star], [0.01, at], color=style.GAUSSIAN, lw=1)
     ax.plot(d_star, at, "o", ms=8, mfc=style.GAUSSIAN, mec="white", mew=1.2, zorder=4)
     ax.annotate(
-        f"Gaussian leads Laplace\nfrom d = {first:.0f} (d* = {d_star:.2f})",
+        f"d* = {d_star:.2f}\nagainst Laplace",
         (d_star, 1.05),
         (6, 0),
         textcoords="offset points",
@@ -254,4 +254,4 @@ def _draw_measure(ax: Axes, table: Table, measure: str) -> None:
     style.log_axis(ax, "y", (1, 2, 5, 10, 20, 50, 100))
     ax.set(xlim=(0.93, 108), ylim=(0.9, 160), xlabel="Number of counts d, each with all people")
     ax.set_ylabel(f"{measure.upper()} of each count (people), ε = 1 in all")
-    ax.set_title("Root mean square error" if measure == "rmse" else "Mean absolute error")
+    ax.set_title(f"By {measure.upper()} Gaussian noise leads from d = {first:.0f}")
