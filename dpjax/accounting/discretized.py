@@ -1,10 +1,8 @@
 """Short compositions on a fine grid of losses, with a proven bracket: where a line would be long.
 
-Each release's law is brought to one grid, from above and from below (see `_grid_laws.py`). The laws
-are tilted by exp(c l), with c the saddle, and composed by an FFT, whose rounding is small against
-the tilted law where it counts. On a ring of N points the sum wraps around: what leaves the window
-is bounded by Chernoff. The bracket adds it, the tails cut off, and the roundings of tails, losses,
-FFT (each of its log2 N stages errs by some units of the sum of moduli) and powers.
+Each release's law is brought to one grid, from above and from below (see `_grid_laws.py`), and the
+laws are composed by an FFT, tilted by exp(c l), with c the saddle (see `_ring.py`). The bracket
+adds the tails cut off, what leaves the window, and the roundings of tails, losses, FFT and powers.
 """
 
 from collections.abc import Callable
@@ -13,16 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from dpjax.accounting import contour
-from dpjax.accounting._grid_laws import Law, aligned, cells, gathered, moved_left, spread
+from dpjax.accounting._grid_laws import aligned, cells, gathered, moved_left, spread
+from dpjax.accounting._ring import Composed, Window, composed
 from dpjax.accounting._roots import bracketed_root
 from dpjax.accounting.leaks import Leak
 from dpjax.accounting.leaks.summed import Summed, releases
 from dpjax.accounting.loss import PrivacyLoss
 
-_UNIT = np.finfo(float).eps
 _CUT = 20.0  # tails are cut at exp(-20) of the answer
 _FIRST, _MOST = 1 << 14, 1 << 18  # points of the ring
 _FAR = 20.0  # units of 1 / c that an answer may be from the saddle's
@@ -31,23 +28,17 @@ _POOR = 1e-2  # and from which on the plan may be at fault and not the grid
 _TURNS = 4
 _MOST_LAWS = 40  # different ones in a sum
 _WIDENING = np.geomspace(1e-12, 1, 1200)  # edges of the laws that steer
+_LADDER = np.geomspace(1e-12, 1, 120)  # where the end of a law is looked for first
 _PLACES = 2.0 ** (np.arange(-20, 80) / 2)  # of Chernoff's bounds
 _FINEST = 1 << 11  # places tried, in units of 1 over the widest law
 
 
 class _Plan(NamedTuple):
-    """Leaks and counts, the ranges of their losses, the tilt, a loss near the answer, the window.
-
-    `places` are the s of Chernoff's bounds on what lies left and right of the window.
-    """
+    """Leaks and counts, the ranges of their losses, and where their sum is looked at."""
 
     terms: list[tuple[Leak, float]]
     ranges: list[tuple[float, float]]
-    c: float
-    origin: float
-    bottom: float
-    width: float
-    places: tuple[float, float]
+    window: Window
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +61,20 @@ class _Coarse(Leak):
         total = np.zeros(t.shape)
         for (points, logs), count in zip(self.laws, self.counts, strict=True):
             terms = np.nan_to_num(logs[:, None] + points[:, None] * t, nan=-np.inf)
-            total += count * special.logsumexp(terms, 0)
+            peak = terms.max(0)
+            total += count * (peak + np.log(np.exp(terms - peak).sum(0)))
         return total
+
+
+class _Laws(NamedTuple):
+    """Leaks and counts, the ranges of their losses, and their sum coarsely: moved left, as it is,
+    and moved right."""
+
+    terms: list[tuple[Leak, float]]
+    ranges: list[tuple[float, float]]
+    leftmost: _Coarse
+    coarse: _Coarse
+    rightmost: _Coarse
 
 
 def possible(loss: PrivacyLoss) -> bool:
@@ -122,8 +125,8 @@ def _refine(
         for_epsilon = answer is _solve
         find = contour.saddle_for_delta if for_epsilon else contour.saddle_for_epsilon
         log_size = place if for_epsilon else max(known[1, row], known[2, row] - 100)
-        plan = None
-        while (plan := _plan(part, direction, log_size, find, place) or plan) is not None:
+        laws, plan = _laws(part, direction, log_size), None
+        while laws and (plan := _plan(laws, direction, log_size, find, place) or plan) is not None:
             found = answer(_compose(plan, direction, size), float(wanted[row]), result[:, row])
             lower, upper = np.fmax(found[0], result[0, row]), np.fmin(found[2], result[2, row])
             result[:, row] = lower, np.clip(np.nan_to_num(found[1], nan=upper), lower, upper), upper
@@ -133,57 +136,16 @@ def _refine(
             # the estimate steers better than what the first plan knew
             if for_epsilon:
                 find, place = contour.saddle_for_epsilon, float(result[1, row])
-            else:
+            elif not abs(log_size - result[1, row]) < 1:
                 log_size = float(result[1, row])
+                laws = _laws(part, direction, log_size) or laws
             turn += 1
             if turn > 1 or width < _POOR:  # the width falls with the square of the step
                 size = int(min(size * 2.0 ** np.ceil(np.log2(min(width / _AIM, 1e9)) / 2), _MOST))
     return result
 
 
-@dataclass(frozen=True, eq=False)
-class _Composed:
-    """The tilted law of the sum on the window's points, ready for delta.
-
-    Attributes:
-        points: The losses, rising.
-        terms: exp(-c (points - origin)) times the masses; their sum, weighted, is the answer.
-        noise: The same of the bound on the masses' errors.
-        origin: A loss near the answer.
-        c: The tilt.
-        log_scale: What `terms` are relative to.
-        log_outside: Log of the bound on what lies outside of the window, at epsilon = 0.
-        lost: Bound on the mass left out.
-        slip: Bound on the error of the points.
-    """
-
-    points: np.ndarray
-    terms: np.ndarray
-    noise: np.ndarray
-    origin: float
-    c: float
-    log_scale: float
-    log_outside: float
-    lost: float
-    slip: float
-
-    def delta(self, epsilon: float, sign: int) -> float:
-        """Log of delta, with its errors added (sign 1), subtracted (-1) or left out (0)."""
-        epsilon = epsilon - sign * self.slip
-        first = int(np.searchsorted(self.points, epsilon, side="right"))
-        terms, noise = self.terms[first:], self.noise[first:]
-        gain = -np.expm1(epsilon - self.points[first:])
-        part = terms * gain
-        total = float(part.sum())
-        error = float((noise * gain).sum()) + 64 * _UNIT * float(np.abs(part).sum())
-        outside = np.exp(self.log_outside - self.c * epsilon - self.log_scale)
-        error += 1.001 * outside + (self.lost * np.exp(-self.log_scale) if sign == 1 else 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = self.log_scale + np.log(np.maximum(total + sign * error, 0))
-        return float(value + sign * 4 * _UNIT * (abs(self.log_scale) + self.c * abs(self.origin)))
-
-
-def _solve(pair: tuple[_Composed, _Composed], log_delta: float, known: np.ndarray) -> np.ndarray:
+def _solve(pair: tuple[Composed, Composed], log_delta: float, known: np.ndarray) -> np.ndarray:
     """Lower, estimate, upper of epsilon."""
     below, above = pair
     low = max(known[0], above.origin - _FAR / above.c, 0.0)
@@ -220,14 +182,14 @@ def _root(value: Callable[[float], float], low: float, high: float) -> tuple[flo
     return float(ends[0]), float(ends[1])
 
 
-def _evaluate(pair: tuple[_Composed, _Composed], epsilon: float, known: np.ndarray) -> np.ndarray:
+def _evaluate(pair: tuple[Composed, Composed], epsilon: float, known: np.ndarray) -> np.ndarray:
     """Lower, estimate, upper of log delta."""
     return np.array(
         [pair[0].delta(epsilon, -1), _between(pair, epsilon), pair[1].delta(epsilon, 1)]
     )
 
 
-def _between(pair: tuple[_Composed, _Composed], epsilon: float) -> float:
+def _between(pair: tuple[Composed, Composed], epsilon: float) -> float:
     """Spreading adds step^2 / 6 to the variance and gathering takes step^2 / 4: 3 to 2 cancels."""
     ends = np.array([law.delta(epsilon, 0) for law in pair])
     if np.isnan(ends[0]):  # a law too sharp for the grid
@@ -235,13 +197,8 @@ def _between(pair: tuple[_Composed, _Composed], epsilon: float) -> float:
     return float(np.logaddexp(ends[0] + np.log(2 / 5), ends[1] + np.log(3 / 5)))
 
 
-def _plan(
-    loss: PrivacyLoss, direction: str, log_size: float, find: Callable[..., Any], wanted: float
-) -> _Plan | None:
-    """Where the grids lie, from coarse laws without the tails; None if that fails.
-
-    `log_size` is about the log of delta, and `find` gives the saddle of what is wanted.
-    """
+def _laws(loss: PrivacyLoss, direction: str, log_size: float) -> _Laws | None:
+    """Coarse laws without the tails, where log delta is about `log_size`; None if that fails."""
     terms = _releases(loss)
     if not log_size > -600:  # the tails to be cut would underflow
         return None
@@ -259,27 +216,41 @@ def _plan(
         log_more = np.log(p / p.sum())
         laws.append(((edges[:-1], log_more), (mean, log_p), (edges[1:], log_more)))
     counts = [count for _, count in terms]
-    leftmost, coarse, rightmost = (_Coarse(list(side), counts) for side in zip(*laws, strict=True))
+    sums = (_Coarse(list(side), counts) for side in zip(*laws, strict=True))
+    return _Laws(terms, ranges, *sums)
+
+
+def _plan(
+    laws: _Laws, direction: str, log_size: float, find: Callable[..., Any], wanted: float
+) -> _Plan | None:
+    """Where the grids lie; None if that fails.
+
+    `log_size` is about the log of delta, and `find` gives the saddle of what is wanted.
+    """
+    terms, ranges, leftmost, coarse, rightmost = laws
     saddle = find(PrivacyLoss(((coarse, np.array([1])),)), direction, np.array([wanted]))
     c, origin = float(saddle.c[0]), float(saddle.epsilon[0])
     width = max(high - low for low, high in ranges)
     places = _PLACES[_PLACES * width <= _FINEST]  # beyond, the grid's own steps tell
     right = rightmost.cumulant(np.append(c, c + places)[None], direction)[0]
     left = leftmost.cumulant(np.append(c, c - places)[None], direction)[0]
-    bottoms = (left[0] - left[1:] - _CUT) / places
-    tops = (right[1:] - right[0] + _CUT) / places
+    # the answer is a part of the whole tilted law, and what is cut off shall be a part of that
+    share = min(log_size - float(coarse.cumulant(np.array([[c]]), direction)[0, 0]) + c * origin, 0)
+    bottoms = (left[0] - left[1:] - _CUT + share) / places
+    tops = (right[1:] - right[0] + _CUT - share) / places
     places = places[np.nanargmax(bottoms)], places[np.nanargmin(tops)]
     bottom, top = np.nanmax(bottoms), np.nanmin(tops)
     width = max(top - bottom, width)
     # beyond such a tilt the exponents' rounding is no longer small
     if not (0 < width < np.inf and np.isfinite(origin) and c * (width + abs(bottom)) < 1e7):
         return None
-    return _Plan(terms, ranges, c, origin, bottom, width, places)
+    return _Plan(terms, ranges, Window(c, origin, bottom, width, places))
 
 
-def _compose(plan: _Plan, direction: str, size: int) -> tuple[_Composed, _Composed]:
+def _compose(plan: _Plan, direction: str, size: int) -> tuple[Composed, Composed]:
     """The composition from below and from above on a ring of `size` points."""
-    step = plan.width / (size - 2)
+    window, counts = plan.window, [count for _, count in plan.terms]
+    step = window.width / (size - 2)
     for leak, _ in plan.terms:
         least, largest = _ends(leak, direction)
         if np.isfinite(largest - least) and largest - least > 2 * step:
@@ -296,10 +267,10 @@ def _compose(plan: _Plan, direction: str, size: int) -> tuple[_Composed, _Compos
         grids.append((leak, direction, start, step, points))
     below, above = ([law(*grid) for grid in grids] for law in (gathered, spread))
     below = [
-        law if law.masses.any() else moved_left(*grid, plan.c)
+        law if law.masses.any() else moved_left(*grid, window.c)
         for law, grid in zip(below, grids, strict=True)
     ]
-    return _power(below, plan, size), _power(above, plan, size)
+    return composed(below, counts, window, size), composed(above, counts, window, size)
 
 
 def _ends(leak: Leak, direction: str) -> tuple[float, float]:
@@ -312,73 +283,15 @@ def _ends(leak: Leak, direction: str) -> tuple[float, float]:
 def _range(leak: Leak, direction: str, log_cut: float) -> tuple[float, float]:
     """Losses beyond which, on either side, there is less than exp(log_cut)."""
     low, high = _ends(leak, direction)
-    above = leak.cumulant(_PLACES[None], direction)[0]
-    below = leak.cumulant(-_PLACES[None], direction)[0]
-    ends = (
-        max(low, float(np.nanmax((log_cut - below) / _PLACES))),
-        min(high, float(np.nanmin((above - log_cut) / _PLACES))),
-    )
-    found = []
-    for end, tail in zip(ends, ("p_below", "p_above"), strict=True):
-        inner, outer = 0.0, end  # Chernoff's ends may lie far out
-        for _ in range(60):
-            middle = (inner + outer) / 2
-            light = getattr(leak.tails(np.array([middle]), direction), tail)[0] <= np.exp(log_cut)
-            inner, outer = (inner, middle) if light else (middle, outer)
-        found.append(end if abs(outer - end) <= 1e-9 * abs(end) else outer)
-    return found[0], found[1]
 
+    def cut(end: float, tail: str) -> float:
+        places = end * _LADDER if np.isfinite(end) else np.copysign(1e12 * _LADDER**2, end)
+        for _ in range(3):
+            light = getattr(leak.tails(places, direction), tail) <= np.exp(log_cut)
+            if not light.any():
+                return end
+            first = int(np.argmax(light))
+            places = np.linspace(places[max(first - 1, 0)], places[first], 65)
+        return end if abs(places[-1]) >= abs(end) * (1 - 1e-9) else float(places[-1])
 
-def _power(laws: list[Law], plan: _Plan, size: int) -> _Composed:
-    """The law of the sum, on the points of the window."""
-    c, step, origin = plan.c, laws[0].step, plan.origin
-    counts = [count for _, count in plan.terms]
-    stages = 8 * _UNIT * np.log2(size)
-    start = float(sum(n * law.start for n, law in zip(counts, laws, strict=True)))
-    log_scale = 0.0
-    product = np.ones(size // 2 + 1, complex)
-    log_bound, log_loss = np.zeros(size // 2 + 1), np.zeros(size // 2 + 1)
-    chernoff = np.zeros(2)
-    slip = _UNIT * abs(start)
-    for law, count in zip(laws, counts, strict=True):
-        points = law.start + step * np.arange(law.masses.size)
-        logs = np.log(law.masses) + c * points
-        peak = float(np.asarray(special.logsumexp(logs)))
-        tilted = np.exp(logs - peak)
-        log_scale += count * peak
-        largest = float(np.max(np.abs(points)))
-        folded = np.zeros(-(-tilted.size // size) * size)
-        folded[: tilted.size] = tilted
-        wave = np.fft.rfft(folded.reshape(-1, size).sum(0))
-        product = product * wave**count
-        modulus = np.abs(wave)
-        own = stages + _UNIT * (16 + 4 * abs(c) * largest + 2 * np.abs(peak))
-        log_bound += count * np.log(modulus + own + 16 * _UNIT * modulus)
-        log_loss += count * np.log1p(16 * _UNIT + own / modulus)
-        slip += count * (law.slip + 4 * _UNIT * largest)
-        for i, place in enumerate((-plan.places[0], plan.places[1])):
-            log_moment = np.asarray(special.logsumexp(logs - peak + place * points))
-            chernoff[i] += count * float(log_moment)
-    bound = np.exp(log_bound)
-    twice = np.full(size // 2 + 1, 2.0)
-    twice[[0, -1]] = 1
-    error = float(twice @ (bound * -np.expm1(-log_loss) + stages * bound)) / size
-    first = np.floor((plan.bottom - start) / step)
-    masses = np.roll(np.fft.irfft(product, size), -int(first % size))
-    points = start + step * (first + np.arange(size))
-    outside = chernoff + np.array([plan.places[0] * points[0], -plan.places[1] * points[-1]])
-    outside = float(np.logaddexp(*np.minimum(outside, 0)))
-    log_payoff = c * np.log(c / (1 + c)) - np.log1p(c)  # sup of exp(-c l) (1 - exp(-l))
-    weights = np.exp(-c * (points - origin)) * (1 + 16 * _UNIT)
-    lost = float(sum(n * law.lost for n, law in zip(counts, laws, strict=True)))
-    return _Composed(
-        points,
-        weights * masses,
-        weights * (error + 4 * _UNIT * (1 + np.abs(c * (points - origin))) * np.abs(masses)),
-        origin,
-        c,
-        log_scale - c * origin,
-        log_scale + log_payoff + outside,
-        lost,
-        slip,
-    )
+    return cut(low, "p_below"), cut(high, "p_above")
