@@ -77,39 +77,7 @@ _HOME = {  # public name -> the module that defines it; a module itself has no s
     "truncated_laplace": "dpjax.mechanisms.bounded:truncated_laplace",
 }
 
-__all__ = [
-    "Point",
-    "above_threshold",
-    "accounting",
-    "audit",
-    "audit_gaussian",
-    "bounded_laplace",
-    "crossover",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "exponential_mechanism",
-    "gaussian",
-    "grid",
-    "k_ary_response",
-    "l2_laplace",
-    "laplace",
-    "linf_laplace",
-    "optimized_unary",
-    "per_trial",
-    "permute_and_flip",
-    "plan",
-    "postprocess",
-    "queries",
-    "randomized_response",
-    "report_noisy_max",
-    "sensitivity",
-    "simulate",
-    "staircase",
-    "sweep",
-    "symmetric_unary",
-    "theory",
-    "truncated_laplace",
-]
+__all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]  # it reads the imports
 
 
 def __getattr__(name: str) -> Any:
