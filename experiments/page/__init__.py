@@ -142,7 +142,7 @@ def _section(folder: Path, name: str, made: Mapping[str, Any], letters: drawing.
 </div>
 <details>
 <summary>The table: {len(data):,} rows</summary>
-{_table(name, path, title)}
+{_table(name, path, title, data)}
 </details>
 <p class="made">{_made(made)}</p>
 </section>"""
@@ -153,13 +153,14 @@ def _experiment(name: str) -> Any:
     return importlib.import_module(f"experiments.{name}")
 
 
-def _table(name: str, path: Path, title: str) -> str:
+def _table(name: str, path: Path, title: str, data: table.Table) -> str:
     """The first rows of a CSV under headings for readers, and a link that saves all of it."""
     text = path.read_text(encoding="utf-8")
     header, *rows = csv.reader(text.splitlines())
+    sides = {column: ' class="text"' * (data[column].dtype.kind == "U") for column in header}
     head = "".join(
-        f'<th scope="col">{html.escape(columns.heading(name, column, header))}'
-        f"<code>{column}</code></th>"
+        f'<th scope="col"{sides[column]}>{html.escape(columns.heading(name, column, header))}'
+        f" <code>{column}</code></th>"
         for column in header
     )
     body = "\n".join(f"<tr>{''.join(_cells(row))}</tr>" for row in rows[:ROWS])
@@ -183,7 +184,7 @@ def _cells(row: Iterable[str]) -> Iterator[str]:
             yield f'<td class="text">{html.escape(cell)}</td>' if cell else "<td></td>"
         else:
             whole = number.is_integer() and abs(number) < 1e9
-            yield f"<td>{f'{number:.0f}' if whole else f'{number:.5g}'}</td>"
+            yield f"<td>{f'{number:,.0f}' if whole else f'{number:.5g}'}</td>"
 
 
 def _made(made: Mapping[str, Any]) -> str:

@@ -95,7 +95,7 @@ UNITS = {  # of the same columns, by experiment
     "sensitivity_underestimated": {"scale": "bounds", "trials": "of each neighbour"},
     "gaussian_out_of_range": {"scale": "people", "trials": "of each neighbour"},
     "floating_point": {"scale": "times the sensitivity", "trials": "of each neighbour"},
-    "membership": {"scale": "people", "threshold": "people", "trials": "with, and without"},
+    "membership": {"scale": "people", "threshold": "people", "trials": "each with and without"},
     "linkage": {"found": "cells", "false": "cells", "right": _RATE, "rmse": "patients"},
     "dp_sgd": {"accuracy": _RATE, "accuracy_10": _RATE, "accuracy_90": _RATE},
 }

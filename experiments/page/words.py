@@ -253,7 +253,8 @@ WORDS = (
 def glossary() -> str:
     """All words with their meanings, as the rows of a description list."""
     return "\n".join(
-        f'<div id="word-{word.id}"><dt><dfn>{word.term}</dfn></dt><dd>{word.meaning}</dd></div>'
+        f'<div id="word-{word.id}"><dt><dfn>{word.term}</dfn></dt>'
+        f"<dd>{re.sub(r'[\^](ε|[0-9.]*[0-9])', r'<sup>\1</sup>', word.meaning)}</dd></div>"
         for word in WORDS
     )
 
