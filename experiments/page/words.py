@@ -254,9 +254,14 @@ def glossary() -> str:
     """All words with their meanings, as the rows of a description list."""
     return "\n".join(
         f'<div id="word-{word.id}"><dt><dfn>{word.term}</dfn></dt>'
-        f"<dd>{re.sub(r'[\^](ε|[0-9.]*[0-9])', r'<sup>\1</sup>', word.meaning)}</dd></div>"
+        f"<dd>{_EXPONENT.sub(_raised, word.meaning)}</dd></div>"
         for word in WORDS
     )
+
+
+def _raised(exponent: re.Match[str]) -> str:
+    """An exponent above the line."""
+    return f"<sup>{exponent[1]}</sup>"
 
 
 def linked(text: str, told: set[str]) -> str:
@@ -288,6 +293,7 @@ def _power(number: re.Match[str]) -> str:
     return f'<span class="number">{factor}10<sup>−{int(number[2])}</sup></span>'
 
 
+_EXPONENT = re.compile(r"\^(ε|[\d.]*\d)")
 _POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e-(\d+)(?![^<]*>)")  # in text, not in a tag
 
 
