@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from dpjax.audit import one_run
+from dpjax.simulate import COMPILER_OPTIONS
 from experiments import training
 from experiments.training import GradientSum, Records
 
@@ -58,7 +59,11 @@ def _with_random_labels(rng: np.random.Generator, data: Records) -> np.ndarray:
     return np.hstack([np.asarray(data.labels), labels])
 
 
-@partial(jax.jit, static_argnames=("sampling_probability", "num_steps", "gradient_sum"))
+@partial(
+    jax.jit,
+    static_argnames=("sampling_probability", "num_steps", "gradient_sum"),
+    compiler_options=COMPILER_OPTIONS,
+)
 def runs(
     keys: Array,
     records: Records,
@@ -105,7 +110,7 @@ def runs(
         score = jnp.sum(jax.nn.log_softmax(weights @ canaries, axis=0) * labels, axis=0)
         return score, is_in
 
-    return jax.vmap(one)(keys, jnp.asarray(noise_multipliers), jnp.asarray(learning_rates))
+    return training.together(one, keys, noise_multipliers, learning_rates)
 
 
 def guessed(scores: np.ndarray, is_in: np.ndarray) -> one_run.Guesses:

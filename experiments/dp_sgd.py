@@ -86,6 +86,7 @@ def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
 
     if trials < 2:
         raise ValueError(f"--trials = {trials}: expected at least 2 models for each point")
+    training.use_every_core()
     train, test = training.digits()
     noise = {accountant: noise_multipliers(accountant) for accountant in ACCOUNTANTS}
     private = [
