@@ -118,7 +118,7 @@ function update() {
 
 // ---- Plots ----
 
-const WIDTH = 420, HEIGHT = 280, LEFT = 66, RIGHT = 20, TOP = 14, BOTTOM = 40;
+const WIDTH = 420, HEIGHT = 280, LEFT = 66, RIGHT = 20, TOP = 14, BOTTOM = 46;
 
 /** A scale from numbers to pixels, linear or logarithmic. */
 function axis(from, to, start, end, logarithmic) {
@@ -160,7 +160,7 @@ function plot(id, { x, y, xs, ys, xName, yName, logX, logY, inside, alt }) {
   const parts = [];
   for (const v of ticks(...xs, logX)) {
     parts.push(tag("line", { x1: x(v), x2: x(v), y1: TOP, y2: HEIGHT - BOTTOM, class: "rule" }));
-    parts.push(tag("text", { x: x(v), y: HEIGHT - BOTTOM + 15, "text-anchor": "middle" }, label(v)));
+    parts.push(tag("text", { x: x(v), y: HEIGHT - BOTTOM + 20, "text-anchor": "middle" }, label(v)));
   }
   for (const v of ys ? ticks(...ys, logY) : []) {
     parts.push(tag("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y(v), y2: y(v), class: "rule" }));
