@@ -5,20 +5,31 @@ from typing import Any
 import click
 import numpy as np
 
-from dpjax.accounting import basic, exact, rdp
+from dpjax.accounting import exact, rdp
 from dpjax.accounting.loss import PrivacyLoss
 from dpjax.cli import options
 from dpjax.cli.output import ImpossibleWish, emit, number, paragraph, risk_lines, table
 from dpjax.cli.releases import family
 from dpjax.plan.advice import risk_at
+from dpjax.plan.designs import ACCOUNTANTS
 
 
 @click.command()
 @options.mechanism
-@click.option("--noise-multiplier", type=options.NUMBER, help="Scale of the noise / sensitivity.")
-@click.option("--scale", type=options.NUMBER, help="Scale of the noise, in the answer's units.")
 @click.option(
-    "--count", type=options.WHOLE, default=1, show_default=True, help="How many such releases."
+    "--noise-multiplier", type=options.NUMBER, help="Scale of the noise over the sensitivity."
+)
+@click.option(
+    "--scale",
+    type=options.NUMBER,
+    help="Scale of the noise in the answer's units: b of Laplace, sigma of Gaussian noise.",
+)
+@click.option(
+    "--count",
+    type=options.WHOLE,
+    default=1,
+    show_default=True,
+    help="How many such releases, up to 9.2e18.",
 )
 @options.delta
 @options.output
@@ -52,7 +63,7 @@ def command(
     bracket = exact.epsilon_bracket(leak, delta)
     rows = _accountants(leak, delta, float(bracket.upper))
     result = {
-        "mechanism": mechanism.replace("-", "_"),
+        "mechanism": mechanism,
         "sensitivity": sensitivity,
         "noise_multiplier": noise_multiplier,
         "scale": noise_multiplier * sensitivity if scale is None else scale,
@@ -73,30 +84,25 @@ def command(
 
 def _accountants(leak: PrivacyLoss, delta: float, exactly: float) -> list[dict[str, Any]]:
     """Every accountant's epsilon, with the order that Rényi accounting chose."""
-    rows = [
-        {"accountant": "basic", "epsilon": float(basic.epsilon(leak, delta)), "order": None},
-        {"accountant": "advanced", "epsilon": float(basic.best_of(leak, delta)), "order": None},
-        {"accountant": "optimal", "epsilon": float(basic.optimal(leak, delta)), "order": None},
-    ]
-    for conversion in rdp.CONVERSIONS:
-        found = rdp.optimum(leak, delta, conversion=conversion)
-        rows.append(
-            {
-                "accountant": f"renyi {conversion}",
-                "epsilon": float(found.epsilon),
-                "order": float(found.order),
-            }
-        )
-    return [*rows, {"accountant": "exact", "epsilon": exactly, "order": None}]
+    rows = []
+    for name, accountant in ACCOUNTANTS.items():
+        row: dict[str, Any] = {"accountant": name, "epsilon": exactly, "order": None}
+        if name.startswith("renyi"):
+            found = rdp.optimum(leak, delta, conversion=name.removeprefix("renyi_"))
+            row |= {"epsilon": float(found.epsilon), "order": float(found.order)}
+        elif name != "exact":
+            row["epsilon"] = float(accountant(leak, delta))
+        rows.append(row)
+    return rows
 
 
 _EXPLAINED = {
     "basic": "epsilons add up",
     "advanced": "the least of basic and advanced composition",
     "optimal": "the most that the guarantees of single releases prove",
-    "renyi classic": "Rényi with the conversion of 2017",
-    "renyi improved": "Rényi with the conversion of 2020",
-    "renyi optimal": "Rényi with the best conversion there is",
+    "renyi_classic": "Rényi with the conversion of 2017",
+    "renyi_improved": "Rényi with the conversion of 2020",
+    "renyi_optimal": "Rényi with the best conversion there is",
     "exact": "nothing lost: the upper end of the bracket",
 }
 

@@ -1,5 +1,6 @@
 """`dpjax audit`: the epsilon that the outputs of your own mechanism prove."""
 
+import contextlib
 import functools
 import importlib
 import json
@@ -10,21 +11,29 @@ from typing import Any
 import click
 
 from dpjax.cli import options
-from dpjax.cli.output import emit, number
+from dpjax.cli.output import emit, number, one_line
 
 
 @click.command()
 @click.argument("mechanism", metavar="MODULE:FUNCTION")
-@click.option("--value", required=True, help="True answer on one data set, as JSON: 319 or [1, 2].")
-@click.option("--neighbour", required=True, help="The same on a neighbouring data set.")
 @click.option(
-    "--epsilon", type=options.NUMBER, help="Claimed; if contradicted, the exit code is 1."
+    "--value", required=True, help="True answer on one data set, as JSON: 319 or [1, 2, 3]."
+)
+@click.option("--neighbour", required=True, help="True answer on a neighbouring data set.")
+@click.option(
+    "--epsilon",
+    type=options.NUMBER,
+    help="Claimed, at least 0; if contradicted, the exit code is 1.",
 )
 @click.option(
     "--delta", type=options.NUMBER, default=0.0, show_default=True, help="Of the claim, in [0, 1]."
 )
 @click.option(
-    "--trials", type=options.WHOLE, default=1_000_000, show_default=True, help="Of each neighbour."
+    "--trials",
+    type=options.TRIALS,
+    default=1_000_000,
+    show_default=True,
+    help="Of each neighbour, from 8 to 1e14; a quarter of them only chooses what to count.",
 )
 @click.option(
     "--confidence", type=options.NUMBER, default=0.95, show_default=True, help="In (0, 1)."
@@ -35,7 +44,7 @@ from dpjax.cli.output import emit, number
     "bound",
     multiple=True,
     metavar="NAME=JSON",
-    help="An argument of the function, such as scale=1.0; may be repeated.",
+    help="An argument of the function, such as scale=1.0 or fast=true; once for each.",
 )
 @click.option(
     "--per-trial", is_flag=True, help="The function answers one value for one key: vmap it."
@@ -58,35 +67,37 @@ def command(
 ) -> None:
     """Prove a lower bound on epsilon from a mechanism's outputs on two neighbours.
 
-    MODULE:FUNCTION names a function (key, value) -> answer, found from the current folder. It is
-    given one key and the value repeated along a leading axis of trials; with --per-trial, one
-    value. An audit finds faults and proves no privacy.
+    MODULE:FUNCTION names a function (key, value) -> answer, found from the current folder and
+    written with jax.numpy and jax.random. It is given one key and the value repeated along a
+    leading axis of trials; with --per-trial, one value. An audit finds faults and proves no
+    privacy. What the function prints goes to the error stream.
 
     \b
     Laplace noise that is half of what a count needs at epsilon 1:
       dpjax audit dpjax:laplace --set scale=0.5 --value 319 --neighbour 320 --trials 1e5
 
-    Exit codes: 0 not contradicted or undecided; 1 the claim is contradicted; 2 wrong arguments.
+    The exit code is 1 if the outputs contradict the claimed epsilon, else 0: also where so few
+    trials cannot decide.
     """
-    arguments = dict(_argument(text) for text in bound)
-    one, other = (_json(text, name) for text, name in ((value, "value"), (neighbour, "neighbour")))
+    arguments = _arguments(bound)
+    one, other = _numbers(value, "value"), _numbers(neighbour, "neighbour")
+    if _same(one, other):
+        raise click.UsageError(
+            f"--value and --neighbour are both {value}: expected the answers on two data sets"
+            " that differ in one person"
+        )
     if epsilon is not None and epsilon < 0:
         raise click.UsageError(f"--epsilon {epsilon:g}: expected a number of at least 0")
-    function = functools.partial(_found(mechanism), **arguments)
+    with contextlib.redirect_stdout(sys.stderr):  # whatever the user's code prints
+        function = functools.partial(_found(mechanism), **arguments)
 
-    import dpjax
-    from dpjax.audit import audit
-    from dpjax.cli.simulation import key_of
+        import dpjax
+        from dpjax.audit import audit
+        from dpjax.cli.simulation import key_of, tried
 
-    asked: Any = dpjax.per_trial(function) if per_trial else function
-    key = key_of(seed)
-    try:
-        found = audit(key, asked, one, other, trials, delta=delta, confidence=confidence)
-    except (ValueError, TypeError):
-        raise
-    except (Exception, SystemExit) as error:  # whatever the user's function raises
-        text = " ".join(str(error).split())
-        raise click.UsageError(f"{mechanism} raised {type(error).__name__}: {text}") from error
+        asked: Any = dpjax.per_trial(function) if per_trial else function
+        (one, other), missing = tried(mechanism, asked, (one, other), seed)
+        found = audit(key_of(seed), asked, one, other, trials, delta=delta, confidence=confidence)
     contradicted = None if epsilon is None else found.contradicts(epsilon)
     row = {
         "mechanism": mechanism,
@@ -100,6 +111,7 @@ def command(
         "hits": int(found.hits),
         "other_hits": int(found.other_hits),
         "num_trials": int(found.num_trials),
+        "nan_share": missing,
         "seed": seed,
     }
     lines = [
@@ -108,6 +120,10 @@ def command(
         f" {found.other_hits} times on the other, of {found.num_trials} trials each",
         f"so many trials can prove at most epsilon {number(found.limit)}",
     ]
+    if missing > 0:
+        lines.append(
+            f"{missing:.1%} of the first answers are NaN, which counts as below any number"
+        )
     if epsilon is not None:
         lines.append(found.verdict(epsilon))
     emit(form, "audit", row, [row], lines)
@@ -125,31 +141,59 @@ def _found(name: str) -> Any:
     try:
         found: Any = importlib.import_module(module)
     except (Exception, SystemExit) as error:  # a module may fail in any way, or be a script
-        text = " ".join(str(error).split())
-        raise click.UsageError(f"{module}: {type(error).__name__}: {text}") from error
+        text = f"{module}: {type(error).__name__}: {one_line(error)}"
+        raise click.UsageError(text) from error
     for part in attribute.split("."):
         found = getattr(found, part, None)
     if not callable(found):
-        raise click.UsageError(f"{name}: {module} has no function of that name")
+        raise click.UsageError(f"{name}: {module} has no function {attribute}")
     return found
 
 
-def _argument(text: str) -> tuple[str, Any]:
-    """A pair from NAME=JSON."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise click.UsageError(f"--set {text!r}: expected NAME=JSON, such as scale=1.0")
-    return name, _json(value, f"set {name}")
+def _arguments(texts: tuple[str, ...]) -> dict[str, Any]:
+    """All NAME=JSON, each name once."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise click.UsageError(f"--set {text!r}: expected NAME=JSON, such as scale=1.0")
+        if name in found:
+            raise click.UsageError(f"--set {name} is given twice: expected each name once")
+        plain = _parsed(value)
+        is_plain = isinstance(plain, bool | str)
+        found[name] = plain if is_plain else _numbers(value, f"set {name}", _FOR_ARGUMENTS)
+    return found
 
 
-def _json(text: str, name: str) -> Any:
-    """Numbers, or lists of them."""
+_FOR_NUMBERS = "a finite number or a list of numbers, as JSON"
+_FOR_ARGUMENTS = f'{_FOR_NUMBERS}, or true, false or "text" with its quotes'
+
+
+def _numbers(text: str, name: str, expected: str = _FOR_NUMBERS) -> Any:
+    """A number, or an array of a list of them, that is finite in float32."""
     import numpy as np
 
     try:
-        array = np.asarray(json.loads(text))
-    except (ValueError, RecursionError):  # no JSON, or ragged
+        array = np.asarray(_parsed(text))
+    except (ValueError, RecursionError):  # ragged
         array = np.asarray(None)
-    if array.dtype.kind not in "iuf" or not np.all(np.isfinite(array)):
-        raise click.UsageError(f"--{name} {text!r}: expected a finite number or a list of numbers")
+    if array.dtype.kind not in "iuf" or not np.all(np.isfinite(array)) or array.size == 0:
+        raise click.UsageError(f"--{name} {text!r}: expected {expected}")
+    if np.any(np.abs(array.astype(float)) > np.finfo(np.float32).max):
+        raise click.UsageError(f"--{name} {text!r}: expected numbers of at most 3.4e38, as float32")
     return array.item() if array.ndim == 0 else array
+
+
+def _parsed(text: str) -> Any:
+    """JSON, or None where it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two answers are the same numbers."""
+    import numpy as np
+
+    return np.array_equal(one, other)

@@ -1,44 +1,37 @@
 """`dpjax calibrate`: the least noise for a budget, or the most releases for a noise."""
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import click
 import numpy as np
 
-from dpjax.accounting import basic, calibrate, exact, rdp
+from dpjax.accounting import calibrate
 from dpjax.accounting.loss import PrivacyLoss
 from dpjax.cli import options
 from dpjax.cli.output import ImpossibleWish, emit, number, table
 from dpjax.cli.releases import family
+from dpjax.plan.designs import ACCOUNTANTS
 
-ACCOUNTANTS: dict[str, calibrate.Accountant] = {
-    "basic": basic.epsilon,
-    "advanced": basic.best_of,
-    "optimal": basic.optimal,
-    "renyi-classic": functools.partial(rdp.epsilon, conversion="classic"),
-    "renyi": rdp.epsilon,
-    "exact": exact.epsilon,
-}
+_MOST = 10**15  # releases that are tried
 
 
 @click.command()
 @options.mechanism
 @click.option("--epsilon", type=options.NUMBER, required=True, help="Total budget, above 0.")
 @options.delta
-@click.option("--count", type=options.WHOLE, help="How many releases.  [default: 1]")
+@click.option("--count", type=options.WHOLE, help="How many releases, up to 9.2e18.  [default: 1]")
 @click.option(
     "--noise-multiplier",
     type=options.NUMBER,
-    help="In place of --count: how many releases of this noise the budget allows.",
+    help="In place of --count: how many releases of this noise the budget allows, up to 1e15.",
 )
 @click.option(
     "--accountant",
     "accountants",
-    type=click.Choice(list(ACCOUNTANTS)),
+    type=options.Name(ACCOUNTANTS),
     multiple=True,
-    help="Whose noise; may be repeated.  [default: renyi and exact]",
+    help="Who counts; may be repeated.  [default: renyi-improved and exact]",
 )
 @options.output
 def command(
@@ -62,7 +55,7 @@ def command(
     if count is not None and noise_multiplier is not None:
         raise click.UsageError("give either --count or --noise-multiplier")
     release = family(mechanism, sensitivity, sampling_probability)
-    names = tuple(dict.fromkeys(accountants)) or ("renyi", "exact")
+    names = tuple(dict.fromkeys(accountants)) or ("renyi_improved", "exact")
     if noise_multiplier is not None:
         rows = [_most(release, noise_multiplier, epsilon, delta, name) for name in names]
     else:
@@ -70,7 +63,7 @@ def command(
     for row in rows:
         row["scale"] = row["noise_multiplier"] * sensitivity
     result = {
-        "mechanism": mechanism.replace("-", "_"),
+        "mechanism": mechanism,
         "sensitivity": sensitivity,
         "sampling_probability": sampling_probability,
         "epsilon": epsilon,
@@ -81,6 +74,8 @@ def command(
     head = f"{wanted} of {mechanism} at epsilon {epsilon:g}, delta {delta:g}"
     columns = ("accountant", "count", "noise_multiplier", "scale", "epsilon")
     lines = table(columns, [[row[name] for name in columns] for row in rows])
+    if any(row["is_capped"] for row in rows):
+        lines += ["", f"more than {_MOST:g} releases are not tried: the budget may allow more"]
     emit(form, "calibrate", result, rows, [head, "", *lines])
 
 
@@ -110,6 +105,7 @@ def _least(
         "count": count,
         "noise_multiplier": float(noise),
         "epsilon": spent,
+        "is_capped": False,
     }
 
 
@@ -123,7 +119,7 @@ def _most(
     """The most releases of a noise."""
     accountant = ACCOUNTANTS[name]
     one = release(np.asarray(noise))
-    count = int(calibrate.max_count(one, epsilon, delta, accountant=accountant))
+    count = int(calibrate.max_count(one, epsilon, delta, accountant=accountant, up_to=_MOST))
     if count == 0:
         alone = float(accountant(one, delta))
         raise ImpossibleWish(
@@ -135,4 +131,5 @@ def _most(
         "count": count,
         "noise_multiplier": noise,
         "epsilon": float(accountant(count * one, delta)),
+        "is_capped": count == _MOST,
     }

@@ -1,22 +1,17 @@
 """`dpjax crossover`: from how many queries Gaussian noise has the lower error."""
 
-import functools
 from typing import Any
 
 import click
 
 from dpjax import curves
-from dpjax.accounting import exact, rdp
 from dpjax.cli import options
 from dpjax.cli.output import ImpossibleWish, emit, number, table
 from dpjax.crossover import crossover
+from dpjax.plan.designs import ACCOUNTANTS
 
-GAUSSIAN = {
-    "renyi-classic": functools.partial(rdp.epsilon, conversion="classic"),
-    "renyi": rdp.epsilon,
-    "exact": exact.epsilon,
-}
-LAPLACE = ("basic", "renyi")
+GAUSSIAN = ("renyi_classic", "renyi_improved", "exact")
+LAPLACE = ("basic", "renyi_improved")
 _MOST_CALIBRATED = 2000  # whole k at which an accountant is asked for Laplace noise
 
 
@@ -29,10 +24,10 @@ _MOST_CALIBRATED = 2000  # whole k at which an accountant is asked for Laplace n
 )
 @click.option(
     "--laplace",
-    type=click.Choice(LAPLACE),
+    type=options.Name(LAPLACE),
     default="basic",
     show_default=True,
-    help="How Laplace noise is counted; basic alone is known at fractions of a query.",
+    help="How Laplace noise is counted; with renyi-improved at whole numbers of queries only.",
 )
 @options.measure
 @click.option(
@@ -40,21 +35,22 @@ _MOST_CALIBRATED = 2000  # whole k at which an accountant is asked for Laplace n
     type=options.WHOLE,
     default=1000,
     show_default=True,
-    help="Queries compared: beyond, nothing is claimed.",
+    help="Queries compared, to 1e7 (2000 with renyi-improved): beyond, nothing is claimed.",
 )
 @options.output
 def command(
     epsilons: tuple[float, ...],
     deltas: tuple[float, ...],
     laplace: str,
-    measure: str,
+    measure: str | None,
     confidence: float,
     up_to: int,
     form: str | None,
 ) -> None:
     """Find the number of queries from which Gaussian noise beats Laplace noise.
 
-    All queries share one total epsilon and delta. No crossover is printed as none.
+    All queries share one total epsilon and delta. The errors meet at k*, a real number of
+    queries; from a whole number of them on, Gaussian noise has the lower error.
 
     \b
     At one budget, and over a grid of them:
@@ -64,21 +60,24 @@ def command(
     most = _MOST_CALIBRATED if laplace != "basic" else 10**7
     if up_to > most:
         raise click.UsageError(f"--up-to {up_to}: expected at most {most} with --laplace {laplace}")
+    measure = measure or "rmse"
     level = options.level_of(measure, confidence)
     asked = {"measure": measure, "level": level}
     rows: list[dict[str, Any]] = []
     for epsilon in epsilons:
         for delta in deltas:
-            for name, accountant in GAUSSIAN.items():
+            for name in GAUSSIAN:
                 try:
                     incumbent = (
                         curves.laplace_basic(epsilon, **asked)
                         if laplace == "basic"
                         else curves.calibrated(
-                            "laplace", epsilon, delta, accountant=rdp.epsilon, **asked
+                            "laplace", epsilon, delta, accountant=ACCOUNTANTS[laplace], **asked
                         )
                     )
-                    challenger = curves.gaussian(epsilon, delta, accountant=accountant, **asked)
+                    challenger = curves.gaussian(
+                        epsilon, delta, accountant=ACCOUNTANTS[name], **asked
+                    )
                 except ValueError as error:
                     if "some noise meets" not in str(error):
                         raise
@@ -99,10 +98,17 @@ def command(
                 )
     result = {"measure": measure, "level": level, "up_to": up_to, "crossings": rows}
     lines = table(
-        ("epsilon", "delta", "laplace", "gaussian", "k*", "Gaussian from"),
-        [
-            [*list(row.values())[:4], number(row["k_star"]), number(row["first_integer"])]
-            for row in rows
-        ],
+        ("epsilon", "delta", "laplace", "gaussian", "k*", "Gaussian leads from"),
+        [[*list(row.values())[:4], *_where(row, up_to)] for row in rows],
     )
     emit(form, "crossover", result, rows, [f"{measure} of each query, up to {up_to}", "", *lines])
+
+
+def _where(row: dict[str, Any], up_to: int) -> tuple[str, str]:
+    """Both columns in words, where there is no number."""
+    k_star, first = row["k_star"], row["first_integer"]
+    if first is None:
+        return f"above {up_to}", "not up to there"
+    if k_star is None:
+        return (f"{first - 1} to {first}" if first > 1 else "below 1"), number(first)
+    return number(k_star), number(first)

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from dpjax.cli.output import several
 from dpjax.plan import Plan
 
 _COLOURS = {"laplace": "#dd7a1c", "gaussian": "#173f70"}
@@ -42,8 +43,9 @@ def draw_plan(plan: Plan, path: Path) -> None:
         what = f"{plan.measure.name} of an answer" if by_error else "least ε"
         wish = f"ε = {plan.target:g}" if by_error else f"{plan.measure.name} {plan.target:g}"
         ax.set_xlabel(f"{what} (log scale)")
+        asked = several(plan.workload.num_queries, "query", "queries")
         ax.set_title(
-            f"{plan.workload.num_queries} queries at {wish}, δ = {plan.delta:g}: {names[0]} leads",
+            f"{asked} at {wish}, δ = {plan.delta:g}: {names[0]} leads",
             loc="left",
             fontweight="bold",
             fontsize=10,

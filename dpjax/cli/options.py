@@ -1,7 +1,10 @@
 """Options that several commands share, and numbers as people write them."""
 
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,7 +18,7 @@ class _Number(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The float, or a message that repeats what was given."""
         try:
-            number = float(value)
+            number = math.nan if isinstance(value, bool) else float(value)
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
@@ -24,21 +27,19 @@ class _Number(click.ParamType):
 
 
 class _Whole(click.ParamType):
-    """A whole number of at least 1; 1e6 and 1_000_000 are taken."""
+    """A whole number in a range; 1e6 and 1_000_000 are taken."""
 
     name = "whole"
 
-    def __init__(self, least: int = 1) -> None:
-        self.least = least
+    def __init__(self, least: int = 1, most: int = 2**63 - 1) -> None:
+        self.least, self.most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The int, or a message that repeats what was given."""
-        try:
-            number = int(value) if isinstance(value, int) else _whole(str(value))
-        except (ValueError, OverflowError):
-            number = self.least - 1
-        if not self.least <= number < 2**63:
-            self.fail(f"{value!r} is not a whole number of at least {self.least}", param, ctx)
+        """The int, or a message that repeats what was given and has the range."""
+        number = None if isinstance(value, bool) else _whole(str(value))
+        if number is None or not self.least <= number <= self.most:
+            most = self.most if self.most < 10**6 else f"{self.most:.2g}"
+            self.fail(f"{value!r} is not a whole number from {self.least} to {most}", param, ctx)
         return number
 
 
@@ -55,23 +56,38 @@ class _Several(click.ParamType):
         return tuple(self.kind.convert(part, param, ctx) for part in parts)
 
 
-def _whole(text: str) -> int:
-    """A whole number, in digits or as 1e6."""
+class Name(click.Choice):
+    """One of some names; the library writes them with _ where the shell has -, both are taken."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__([name.replace("_", "-") for name in names])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name as the library has it."""
+        return super().convert(str(value).replace("_", "-"), param, ctx).replace("-", "_")
+
+
+def _whole(text: str) -> int | None:
+    """A whole number, in digits or as 1e6; None if it is none, or beyond 20 digits."""
     try:
-        return int(text)
-    except ValueError:
-        number = float(text)
-        if number != math.floor(number) or abs(number) > 2**53:
-            raise ValueError(text) from None
-        return int(number)
+        number = Decimal(text)
+        is_whole = number.is_finite() and number.adjusted() < 20 and number == int(number)
+    except (ArithmeticError, ValueError):
+        return None
+    return int(number) if is_whole else None
 
 
 NUMBER = _Number()
 WHOLE = _Whole()
-SEED = _Whole(least=0)
+SEED = _Whole(least=0, most=2**32 - 1)
+DEVICES = _Whole(most=4096)
+PLACE = _Whole(least=0, most=4095)
 NUMBERS = _Several(NUMBER)
-WHOLES = _Several(WHOLE)
-MECHANISMS = ("laplace", "gaussian", "discrete-laplace", "discrete-gaussian")
+QUERIES = _Whole(most=10**9)
+TRIALS = _Whole(most=10**14)
+WHOLES = _Several(QUERIES)
+MECHANISMS = ("laplace", "gaussian", "discrete_laplace", "discrete_gaussian")
+MECHANISM = Name(MECHANISMS)
 MEASURES = ("rmse", "mae", "quantile")
 
 
@@ -91,7 +107,7 @@ def output(command: Callable) -> Callable:
 def delta(command: Callable) -> Callable:
     """--delta, in [0, 1)."""
     return click.option(
-        "--delta", type=NUMBER, required=True, help="Total delta, well below 1 / people."
+        "--delta", type=NUMBER, required=True, help="Total delta, in [0, 1): well below 1 / people."
     )(command)
 
 
@@ -100,18 +116,20 @@ def mechanism(command: Callable) -> Callable:
     command = click.option(
         "--sampling-probability",
         type=NUMBER,
-        help="Chance of each record to take part (Poisson sampling), for Laplace and Gaussian.",
+        help="Chance of each record to take part (Poisson sampling), in [0, 1]; for Laplace and"
+        " Gaussian noise.",
     )(command)
     command = click.option(
         "--sensitivity",
         type=NUMBER,
         default=1.0,
         show_default=True,
-        help="Largest change of the answer: L1 for Laplace noise, L2 for Gaussian.",
+        help="Largest change of the answer, above 0 and in its units: L1 for Laplace noise, L2 for"
+        " Gaussian.",
     )(command)
-    return click.option(
-        "--mechanism", type=click.Choice(MECHANISMS), required=True, help="What adds the noise."
-    )(command)
+    return click.option("--mechanism", type=MECHANISM, required=True, help="What adds the noise.")(
+        command
+    )
 
 
 def measure(command: Callable) -> Callable:
@@ -121,17 +139,45 @@ def measure(command: Callable) -> Callable:
         type=NUMBER,
         default=0.95,
         show_default=True,
-        help="Of intervals, and of the quantile of --measure quantile.",
+        help="Of intervals and of --measure quantile, in (0, 1).",
     )(command)
     return click.option(
         "--measure",
         type=click.Choice(MEASURES),
-        default="rmse",
-        show_default=True,
-        help="The error of one answer: root mean square, mean absolute, or that quantile of it.",
+        help="The error of one answer: root mean square, mean absolute, or the quantile of the"
+        " absolute error at --confidence.  [default: rmse]",
     )(command)
 
 
 def level_of(measure: str, confidence: float) -> float | None:
     """The level that the library takes for this measure."""
     return confidence if measure == "quantile" else None
+
+
+def check_writable(name: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:
+    """Refuse a file that cannot be written before anything is computed for it."""
+    if path is None:
+        return
+    if endings and path.suffix not in endings:
+        *most, last = endings
+        raise click.UsageError(
+            f"--{name} {path}: expected a name that ends in {', '.join(most)} or {last}"
+        )
+    if not path.parent.is_dir():
+        raise click.UsageError(f"--{name} {path}: there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.UsageError(f"--{name} {path}: not allowed to write there")
+
+
+def text_of(path: Path) -> str:
+    """What a file holds.
+
+    Raises:
+        ValueError: it cannot be read, or is no text in UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError("expected TOML in UTF-8") from None
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None

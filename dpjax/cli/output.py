@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 Row = Mapping[str, Any]
+_LONGEST = 600  # letters of a message
 
 
 class ImpossibleWish(click.ClickException):
@@ -34,10 +35,13 @@ def emit(
         result: all there is, for JSON.
         rows: its main table, for CSV; of equal keys.
         text: lines for people.
+
+    Raises:
+        ArithmeticError: a number of the result is NaN.
     """
+    whole = _plain({"command": command, "dpjax": installed_version()} | dict(result))
     if form == "json":
-        whole = {"command": command, "dpjax": installed_version()} | dict(result)
-        click.echo(json.dumps(_plain(whole), indent=2, allow_nan=False, ensure_ascii=False))
+        click.echo(json.dumps(whole, indent=2, allow_nan=False, ensure_ascii=False))
     elif form == "csv":
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
@@ -72,6 +76,17 @@ def table(
     return lines
 
 
+def several(count: int, one: str, many: str) -> str:
+    """A count with its noun."""
+    return f"{count} {one if count == 1 else many}"
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, on one line of bounded length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
 def number(value: float | None) -> str:
     """Six digits; what is infinite or missing in words."""
     if value is None:
@@ -101,6 +116,8 @@ def risk_lines(risk: Row) -> list[str]:
 
 def _cell(value: Any) -> str:
     """One cell of a text table."""
+    if isinstance(value, int):
+        return str(value)  # counts have all digits
     return value if isinstance(value, str) else number(value)
 
 

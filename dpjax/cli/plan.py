@@ -8,28 +8,41 @@ import click
 from dpjax import _validate
 from dpjax import plan as planning
 from dpjax.cli import options
-from dpjax.cli.output import ImpossibleWish, emit
+from dpjax.cli.output import emit, one_line
 from dpjax.cli.plan_text import lines_of
 from dpjax.plan import advice
 
 
 @click.command()
-@click.option("--epsilon", type=options.NUMBER, help="Total budget: the least error wins.")
-@click.option("--rmse", type=options.NUMBER, help="Tolerable root mean square error of an answer.")
+@click.option(
+    "--epsilon", type=options.NUMBER, help="Total budget, from 1e-6 to 300: the least error wins."
+)
+@click.option(
+    "--rmse",
+    type=options.NUMBER,
+    help="Tolerable root mean square error of an answer, in its units; the least epsilon wins.",
+)
 @click.option("--mae", type=options.NUMBER, help="Tolerable mean absolute error of an answer.")
 @click.option(
     "--within",
     type=options.NUMBER,
-    help="Tolerable distance from the truth, kept with --confidence.",
+    help="Tolerable distance of an answer from the truth, kept with --confidence.",
 )
 @options.delta
-@click.option("--queries", type=options.WHOLE, help="How many equal queries of one number each.")
-@click.option("--sensitivity", type=options.NUMBER, help="Of each of --queries.  [default: 1]")
+@click.option(
+    "--queries", type=options.QUERIES, help="How many equal queries of one number each, up to 1e9."
+)
+@click.option(
+    "--sensitivity",
+    type=options.NUMBER,
+    help="Largest change of the answer to each of --queries.  [default: 1]",
+)
 @click.option("--whole", is_flag=True, help="Answers are whole numbers: try discrete noise too.")
 @click.option(
     "--adjacency",
-    type=click.Choice(["add_remove", "replace_one"]),
-    help="For which the sensitivity holds.  [default: add_remove]",
+    type=options.Name(["add_remove", "replace_one"]),
+    help="Of neighbouring data sets, for which the sensitivity holds: one person's record added or"
+    " removed, or replaced by another.  [default: add_remove]",
 )
 @click.option("--people", type=options.WHOLE, help="How many the data are of, for advice on delta.")
 @click.option(
@@ -38,10 +51,18 @@ from dpjax.plan import advice
     help="TOML file with unequal queries, in place of --queries.",
 )
 @options.measure
-@click.option("--simulate", type=options.WHOLE, help="Check the best design with so many trials.")
-@click.option("--seed", type=options.SEED, default=0, show_default=True, help="Of --simulate.")
 @click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the designs (.png, .svg)."
+    "--simulate",
+    type=options.TRIALS,
+    help="Check the best design with so many trials, from 2 to 1e14.",
+)
+@click.option(
+    "--seed", type=options.SEED, default=0, show_default=True, help="Of --simulate, below 2^32."
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw the designs into this file (.png, .svg or .pdf).",
 )
 @options.output
 @click.pass_context
@@ -50,7 +71,9 @@ def command(ctx: click.Context, delta: float, form: str | None, **given: Any) ->
 
     Give --epsilon for the least error, or a tolerable error (--rmse, --mae or --within) for the
     least epsilon. With both, the plan is made if some design does it, else the exit code is 1 and
-    the message has the nearest possible wishes.
+    the message has the nearest possible wishes. Errors are in the answers' units. Over unequal
+    queries the error is one number, the weighted root mean square of the errors of all published
+    numbers; what holds for each of them is in the answer.
 
     \b
     Fifty counts at epsilon 1, and fifty counts to within an error of 5:
@@ -64,38 +87,30 @@ def command(ctx: click.Context, delta: float, form: str | None, **given: Any) ->
 
     \b
     The file has a table for each kind of query, by kind or by sensitivity:
-      adjacency = "add_remove"
+      adjacency = "replace_one"  # or "add_remove", which knows no mean
       people = 10000
       [[query]]
-      kind = "count"         # or sum (lower, upper), mean (lower, upper, num_records),
-      count = 20             # histogram (bins)
+      kind = "count"             # or "sum" with lower, upper; "histogram" with bins;
+      count = 20                 # "mean" with lower, upper, num_records
       [[query]]
       name = "income"
-      sensitivity = 50.0
-      weight = 0.01          # of its squared error beside the others'
+      sensitivity = 50.0         # and size, changed, whole, where they are not 1, 1, false
+      weight = 0.01              # of its squared error beside the others'
     """
     _validate.open_probability(confidence=given["confidence"])
-    if given["plot"] and given["plot"].suffix not in (".png", ".svg", ".pdf"):
-        raise click.UsageError(
-            f"--plot {given['plot']}: expected a name that ends in .png, .svg or .pdf"
-        )
+    options.check_writable("plot", given["plot"], (".png", ".svg", ".pdf"))
     workload = _workload(given)
     measure, tolerated = _tolerated(given)
     level = options.level_of(measure, given["confidence"])
     wish = {"delta": delta, "measure": measure, "level": level}
-    try:
-        if given["epsilon"] is not None:
-            plan = planning.at_budget(workload, epsilon=given["epsilon"], **wish)
-            if tolerated is not None:
-                planning.check(plan, tolerated)
-        elif tolerated is not None:
-            plan = planning.at_error(workload, error=tolerated, **wish)
-        else:
-            raise click.UsageError(
-                "give --epsilon, or a tolerable error by --rmse, --mae, --within"
-            )
-    except planning.ImpossibleError as error:
-        raise ImpossibleWish(str(error)) from error
+    if given["epsilon"] is not None:
+        plan = planning.at_budget(workload, epsilon=given["epsilon"], **wish)
+        if tolerated is not None:
+            planning.check(plan, tolerated)
+    elif tolerated is not None:
+        plan = planning.at_error(workload, error=tolerated, **wish)
+    else:
+        raise click.UsageError("give --epsilon, or a tolerable error by --rmse, --mae, --within")
     checks = _simulated(plan, given)
     result = _result(plan, given["confidence"], checks)
     if given["plot"]:
@@ -115,9 +130,9 @@ def _workload(given: dict[str, Any]) -> planning.Workload:
         if given["whole"] or clash:
             raise click.UsageError(f"--{(clash or ['whole'])[0]} is part of the file of --workload")
         try:
-            found = planning.from_toml(given["workload"].read_text(encoding="utf-8"))
-        except UnicodeDecodeError as error:
-            raise click.UsageError(f"{given['workload']}: expected TOML in UTF-8") from error
+            found = planning.from_toml(options.text_of(given["workload"]))
+        except (ValueError, TypeError) as error:
+            raise click.UsageError(f"{given['workload']}: {one_line(error)}") from error
         people = found.people if given["people"] is None else given["people"]
         return planning.Workload(found.queries, found.adjacency, people)
     if given["queries"] is None:
@@ -136,10 +151,14 @@ def _tolerated(given: dict[str, Any]) -> tuple[str, float | None]:
     wishes = [(name, given[name]) for name in ("rmse", "mae", "within") if given[name] is not None]
     if len(wishes) > 1:
         raise click.UsageError(f"--{wishes[0][0]} and --{wishes[1][0]}: give one tolerable error")
+    measure = given["measure"]
     if not wishes:
-        return given["measure"], None
-    (name, value) = wishes[0]
-    return "quantile" if name == "within" else name, value
+        return measure or "rmse", None
+    ((name, value),) = wishes
+    wished = "quantile" if name == "within" else name
+    if measure not in (None, wished):
+        raise click.UsageError(f"--{name} is of measure {wished}: leave out --measure {measure}")
+    return wished, value
 
 
 def _simulated(plan: planning.Plan, given: dict[str, Any]) -> list[dict[str, Any]] | None:

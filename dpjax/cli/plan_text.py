@@ -5,13 +5,14 @@ from typing import Any
 import click
 
 from dpjax import plan as planning
-from dpjax.cli.output import number, paragraph, risk_lines, table
+from dpjax.cli.output import number, paragraph, risk_lines, several, table
 
 
 def lines_of(plan: planning.Plan, result: dict[str, Any]) -> list[str]:
     """All lines of the answer."""
     kinds = len(plan.workload.queries)
-    asked = f"{plan.workload.num_queries} queries" + (f" of {kinds} kinds" if kinds > 1 else "")
+    asked = several(plan.workload.num_queries, "query", "queries")
+    asked += f" of {kinds} kinds" if kinds > 1 else ""
     wish = (
         f"epsilon {plan.target:g}"
         if plan.wished == "epsilon"
@@ -38,15 +39,12 @@ def lines_of(plan: planning.Plan, result: dict[str, Any]) -> list[str]:
         ),
     ]
     if kinds > 1:
-        lines += [f"({plan.measure.name}: weighted root mean square over all published numbers)"]
+        lines += [
+            f"({plan.measure.name}: its weighted root mean square over all published numbers; what"
+            " holds for each kind of query is below)"
+        ]
     lines += paragraph(
-        "What to add, and what readers may be told",
-        [
-            f"{query['name']}: noise of scale {number(query['scale'])}; an answer is within"
-            f" {number(query['half_width'])} of the truth with {_percent(result)} % confidence,"
-            f" all answers at once within {number(query['half_width_of_all'])}"
-            for query in result["queries"]
-        ],
+        "What to add, and what readers may be told", _noise(plan.measure.name, result)
     )
     lines += paragraph("Where the lead changes", [_lead(result["crossover"], kinds)])
     lines += paragraph("What this epsilon means", risk_lines(result["risk"]))
@@ -66,6 +64,26 @@ def lines_of(plan: planning.Plan, result: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _noise(measure: str, result: dict[str, Any]) -> list[str]:
+    """Noise and half-widths of each kind of query: a sentence for one, a table for several."""
+    if len(result["queries"]) == 1:
+        (query,) = result["queries"]
+        line = (
+            f"{query['name']}: noise of scale {number(query['scale'])}; an answer is within"
+            f" {number(query['half_width'])} of the truth with {_percent(result)} % confidence"
+        )
+        if query["half_width_of_all"] != query["half_width"]:
+            line += f", all answers at once within {number(query['half_width_of_all'])}"
+        return [line]
+    names = ("name", "count", "scale", "error", "half_width", "half_width_of_all")
+    header = ("query", "count", "scale of the noise", measure, "within", "all within")
+    return [
+        *table(header, [[query[name] for name in names] for query in result["queries"]]),
+        f"(within: how far an answer is from the truth with {_percent(result)} % confidence; all"
+        " within: every answer of the release at once)",
+    ]
+
+
 def _percent(result: dict[str, Any]) -> str:
     """The confidence in percent."""
     return f"{100 * result['confidence']:g}"
@@ -80,4 +98,7 @@ def _lead(crossover: dict[str, Any], kinds: int) -> str:
     line = f"Gaussian (exact) overtakes Laplace (basic) at k* = {k_star:.3f} queries{mixed}"
     if first is None:
         return line
-    return line + f"; whatever the accountant, Gaussian leads from {first}"
+    return line + f"; with both counted exactly, Gaussian leads from {several(first, *_NOUN)} on"
+
+
+_NOUN = ("query", "queries")

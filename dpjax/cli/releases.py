@@ -19,8 +19,10 @@ def family(
         if sampling_probability is not None:
             raise click.UsageError(f"--sampling-probability does not go with {mechanism} noise")
         if sensitivity != np.floor(sensitivity) or sensitivity >= 2**53:
-            raise click.UsageError(f"--sensitivity {sensitivity:g}: expected a whole number here")
-        one = getattr(loss, mechanism.replace("-", "_"))
+            raise click.UsageError(
+                f"--sensitivity {sensitivity:g}: expected a whole number below 2^53 for {mechanism}"
+            )
+        one = getattr(loss, mechanism)
         return lambda noise_multiplier: one(noise_multiplier * sensitivity, sensitivity)
     if sampling_probability is None:
         return getattr(loss, mechanism)

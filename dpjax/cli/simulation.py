@@ -1,8 +1,10 @@
 """What commands that simulate share; this module loads JAX."""
 
+import contextlib
 from functools import partial
 from typing import Any
 
+import click
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,15 @@ from jaxtyping import Array
 
 import dpjax
 from dpjax import _validate
+from dpjax.cli.output import one_line
+from dpjax.simulate import as_pytree, as_value
+
+_TRIED = 1000  # answers of each neighbour
+_UNTRACED = (
+    jax.errors.JAXTypeError,
+    jax.errors.JAXIndexError,
+    jax.errors.UnexpectedTracerError,
+)
 
 
 def key_of(seed: int) -> Array:
@@ -38,3 +49,66 @@ def points_at(scales: dict[tuple[str, float, int], Any]) -> list[dpjax.Point]:
 def error(answer: Array, value: Array) -> Array:
     """The error as a float, of whole answers too."""
     return (answer - value).astype(jnp.float32)
+
+
+def tried(
+    name: str, mechanism: Any, values: tuple[Any, Any], seed: int
+) -> tuple[list[Array], float]:
+    """Some trials of a user's mechanism on both neighbours.
+
+    Returns:
+        The values as arrays that it takes, and the share of its answers that are NaN. As in
+        `simulate`, Python ints are floats, and integers to a mechanism that takes no floats.
+
+    Raises:
+        click.UsageError: it cannot be traced, raises, or its answers are of no use.
+    """
+    try:
+        arrays = [as_value(value) for value in values]
+        answers = [_answers(mechanism, array, seed) for array in arrays]
+    except _UNTRACED as error:
+        raise click.UsageError(
+            f"{name} cannot be traced by JAX ({type(error).__name__}): expected jax.numpy and"
+            " jax.random in place of numpy, and no Python if on values; --per-trial"
+            " (dpjax.per_trial) if it answers a single value"
+        ) from error
+    except (Exception, SystemExit) as error:  # whatever a user's function raises
+        if isinstance(error, TypeError) and all(type(value) is int for value in values):
+            whole: Any = tuple(np.asarray(value) for value in values)
+            with contextlib.suppress(click.UsageError):
+                return tried(name, mechanism, whole, seed)
+        text = f"{name} raised {type(error).__name__}: {one_line(error)}"
+        raise click.UsageError(text) from error
+    single = f"{name} (with --per-trial, dpjax.per_trial, if it answers a single value)"
+    missing = []
+    for one, again in answers:
+        if not isinstance(one, np.ndarray) or one.dtype.kind not in "iufb":
+            raise click.UsageError(f"{name}: expected one array of numbers as the answer")
+        if one.shape[:1] != (_TRIED,):
+            raise click.UsageError(
+                f"{single} answers {_TRIED} trials with shape {list(one.shape)}: expected trials in"
+                " front"
+            )
+        missing.append(np.isnan(one).mean() if one.dtype.kind == "f" else 0.0)
+        if missing[-1] == 1:
+            raise click.UsageError(f"{name} answers NaN in every trial: expected numbers")
+        same, varied = np.array_equal(one, again, equal_nan=True), np.any(one != one[:1])
+        if same and varied:
+            raise click.UsageError(
+                f"{name} gives the same answers to two keys: expected noise from the key, by"
+                " jax.random and not by numpy.random"
+            )
+        if not same and not varied:
+            raise click.UsageError(
+                f"{single} gives all trials of a key the same answer: expected independent noise"
+            )
+    return arrays, float(np.mean(missing))
+
+
+def _answers(mechanism: Any, value: Array, seed: int) -> list[Any]:
+    """The answers to many trials, by each of two keys."""
+    many = jnp.broadcast_to(value, (_TRIED, *value.shape))
+    ask = jax.jit(as_pytree(mechanism))
+    found = [jax.tree.map(np.asarray, ask(key, many)) for key in jax.random.split(key_of(seed))]
+    jax.effects_barrier()  # so that what it prints has come out
+    return found

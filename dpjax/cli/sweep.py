@@ -13,7 +13,14 @@ from dpjax.cli.output import emit, number, table
 _GRID = ("mechanism", "epsilon", "queries")
 _KEYS = {*_GRID, "delta", "sensitivity", "trials", "seed"}
 _MOST_POINTS = 100_000
-_MOST_WHOLE = 2**31 / 40  # discrete noise beyond 40 scales is rarer than anyone can simulate
+_KINDS = {
+    "epsilon": options.NUMBERS,
+    "queries": options.WHOLES,
+    "delta": options.NUMBER,
+    "sensitivity": options.NUMBER,
+    "trials": options.TRIALS,
+    "seed": options.SEED,
+}
 
 
 @click.command()
@@ -21,14 +28,16 @@ _MOST_WHOLE = 2**31 / 40  # discrete noise beyond 40 scales is rarer than anyone
     "--mechanism",
     "mechanism",
     multiple=True,
-    type=click.Choice(options.MECHANISMS),
+    type=options.MECHANISM,
     help="May be repeated.  [default: laplace and gaussian]",
 )
-@click.option("--epsilon", type=options.NUMBERS, help="Total budgets, above 0.")
-@click.option("--queries", type=options.WHOLES, help="Numbers of queries.  [default: 1]")
-@click.option("--delta", type=options.NUMBER, help="Total delta, for Gaussian noise.")
-@click.option("--sensitivity", type=options.NUMBER, help="Of each query.  [default: 1]")
-@click.option("--trials", type=options.WHOLE, help="Of each point.  [default: 1e6]")
+@click.option("--epsilon", type=options.NUMBERS, help="Total budgets, from 1e-6 to 300.")
+@click.option("--queries", type=options.WHOLES, help="Numbers of queries, to 1e9.  [default: 1]")
+@click.option("--delta", type=options.NUMBER, help="Total delta, in (0, 1), for Gaussian noise.")
+@click.option(
+    "--sensitivity", type=options.NUMBER, help="Largest change of each answer.  [default: 1]"
+)
+@click.option("--trials", type=options.TRIALS, help="Of each point, to 1e14.  [default: 1e6]")
 @click.option("--seed", type=options.SEED, help="Below 2^32.  [default: 42]")
 @click.option(
     "--grid",
@@ -36,10 +45,10 @@ _MOST_WHOLE = 2**31 / 40  # discrete noise beyond 40 scales is rarer than anyone
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="TOML file with any of these by name; flags come before it.",
 )
-@click.option("--devices", type=options.WHOLE, help="CPU devices.  [default: one for each core]")
-@click.option("--processes", type=options.WHOLE, help="How many processes make this same call.")
-@click.option("--process", type=options.SEED, help="Which of them this is, from 0.")
-@click.option("--coordinator", help="HOST:PORT of process 0.")
+@click.option("--devices", type=options.DEVICES, help="CPU devices.  [default: one for each core]")
+@click.option("--processes", type=options.DEVICES, help="How many processes make this same call.")
+@click.option("--process", type=options.PLACE, help="Which of them this is, from 0.")
+@click.option("--coordinator", metavar="HOST:PORT", help="Where process 0 listens.")
 @click.option(
     "--checkpoint",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -73,6 +82,7 @@ def command(file: Path | None, form: str | None, **given: Any) -> None:
       delta = 1e-5
       trials = 100000
     """
+    options.check_writable("checkpoint", given["checkpoint"])
     wanted = _wanted(file, given)
     scales = _scales(wanted)
     bar = _start(given)
@@ -80,14 +90,19 @@ def command(file: Path | None, form: str | None, **given: Any) -> None:
     import dpjax  # from here on with JAX
     from dpjax.cli.simulation import key_of, points_at
 
-    found = dpjax.sweep(
-        key_of(wanted["seed"]),
-        points_at(scales),
-        wanted["trials"],
-        checkpoint=given["checkpoint"],
-        interval=given["every"],
-        progress=bar,
-    ).table()
+    try:
+        found = dpjax.sweep(
+            key_of(wanted["seed"]),
+            points_at(scales),
+            wanted["trials"],
+            checkpoint=given["checkpoint"],
+            interval=given["every"],
+            progress=bar,
+        ).table()
+    except KeyboardInterrupt:
+        if given["checkpoint"] is not None:
+            click.echo(f"\nThe same call goes on from {given['checkpoint']}", err=True)
+        raise
     cells = zip(*found.values(), strict=True)
     rows = [_row(dict(zip(found, row, strict=True)), scales) for row in cells]
     if given["process"]:  # every process has the result, the first one prints it
@@ -101,9 +116,9 @@ def _wanted(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if file is not None:
         try:
-            fields = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise click.UsageError(f"{file}: {error}; expected TOML") from error
+            fields = tomllib.loads(options.text_of(file))
+        except ValueError as error:
+            raise click.UsageError(f"{file}: {error}") from error
         for name in fields.keys() - _KEYS:
             raise click.UsageError(
                 f"{file}: {name} is unknown; expected {', '.join(sorted(_KEYS))}"
@@ -114,55 +129,54 @@ def _wanted(file: Path | None, given: dict[str, Any]) -> dict[str, Any]:
     wanted = defaults | fields | flags
     if "epsilon" not in wanted:
         raise click.UsageError("give --epsilon, or a file with it by --grid")
-    kinds = {"epsilon": options.NUMBERS, "queries": options.WHOLES, "trials": options.WHOLE}
-    kinds |= {"seed": options.SEED, "sensitivity": options.NUMBER}
-    kinds |= {} if wanted["delta"] is None else {"delta": options.NUMBER}
-    for name, kind in kinds.items():
-        try:
-            wanted[name] = kind.convert(wanted[name], None, None)
-        except click.BadParameter as error:
-            raise click.UsageError(f"{name}: {error.message}") from error
+    for name, kind in _KINDS.items():
+        wanted[name] = (
+            wanted[name] if wanted[name] is None else _converted(kind, wanted[name], name)
+        )
     names = wanted["mechanism"]
-    wanted["mechanism"] = (names,) if isinstance(names, str) else tuple(names)
-    for name in wanted["mechanism"]:
-        if name not in options.MECHANISMS:
-            raise click.UsageError(f"mechanism: {name!r}: expected {', '.join(options.MECHANISMS)}")
+    names = names if isinstance(names, list | tuple) else (names,)
+    wanted["mechanism"] = tuple(_converted(options.MECHANISM, n, "mechanism") for n in names)
     for name in _GRID:
         if not wanted[name] or len(set(wanted[name])) < len(wanted[name]):
-            raise click.UsageError(f"{name}: expected some different values")
+            raise click.UsageError(f"{name}: expected one or more values, each once")
     size = len(wanted["mechanism"]) * len(wanted["epsilon"]) * len(wanted["queries"])
     if size > _MOST_POINTS:
         raise click.UsageError(f"a grid of {size} points: expected at most {_MOST_POINTS}")
     return wanted
 
 
+def _converted(kind: click.ParamType, value: Any, name: str) -> Any:
+    """A value of the grid, wherever it comes from."""
+    try:
+        return kind.convert(value, None, None)
+    except click.BadParameter as error:
+        raise click.UsageError(f"{name}: {error.message}") from error
+
+
 def _scales(wanted: dict[str, Any]) -> dict[tuple[str, float, int], tuple[float, float]]:
     """Scale and expected RMSE of each point of the grid."""
     from dpjax import plan
+    from dpjax.plan.designs import check_simulated
 
     found = {}
     for mechanism in wanted["mechanism"]:
-        kind = mechanism.replace("-", "_")
-        counted = "exact" if "gaussian" in kind else "basic"
-        designs = [d for d in plan.DESIGNS if d.name == f"{kind} {counted}"]
+        counted = "exact" if "gaussian" in mechanism else "basic"
+        designs = [d for d in plan.DESIGNS if d.name == f"{mechanism} {counted}"]
         delta = wanted["delta"]
         if counted == "exact" and delta is None:
             raise click.UsageError(f"{mechanism} noise needs --delta")
         for epsilon in wanted["epsilon"]:
             for queries in wanted["queries"]:
                 workload = plan.equal(
-                    queries, sensitivity=wanted["sensitivity"], whole=kind.startswith("discrete")
+                    queries,
+                    sensitivity=wanted["sensitivity"],
+                    whole=mechanism.startswith("discrete"),
                 )
                 best = plan.at_budget(
                     workload, epsilon=epsilon, delta=delta or 0.0, designs=designs
                 ).best
-                scale = float(best.scales[0])
-                if kind.startswith("discrete") and scale > _MOST_WHOLE:
-                    raise click.UsageError(
-                        f"{mechanism} noise at epsilon {epsilon:g} and {queries} queries has scale"
-                        f" {scale:.3g}: expected at most {_MOST_WHOLE:.3g}, so that 32 bits hold it"
-                    )
-                found[kind, epsilon, queries] = (scale, best.error)
+                scale = check_simulated(mechanism, float(best.scales[0]))
+                found[mechanism, epsilon, queries] = (scale, best.error)
     return found
 
 

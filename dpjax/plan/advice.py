@@ -44,7 +44,7 @@ class Lead(NamedTuple):
         k_star: number of queries, in the workload's mix, at which Gaussian noise under exact
             accounting meets Laplace noise under basic composition. None where it never does.
         first_integer: the first whole number of equal queries from which the best continuous
-            design is Gaussian, whatever the accountant; None for unequal queries.
+            design is Gaussian, with both counted exactly; None for unequal queries.
     """
 
     k_star: float | None

@@ -1,7 +1,7 @@
 """What can be done: a mechanism together with the way its budget is counted.
 
 >>> [design.name for design in DESIGNS if design.mechanism == "gaussian"]
-['gaussian basic', 'gaussian zcdp', 'gaussian renyi', 'gaussian exact']
+['gaussian basic', 'gaussian renyi_classic', 'gaussian renyi_improved', 'gaussian exact']
 """
 
 import functools
@@ -24,8 +24,20 @@ LAWS: dict[str, Callable[..., Any]] = {
     "discrete_gaussian": theory.DiscreteGaussian,
 }
 
+ACCOUNTANTS: dict[str, Accountant] = {
+    "basic": basic.epsilon,
+    "advanced": basic.best_of,
+    "optimal": basic.optimal,
+    "renyi_classic": functools.partial(rdp.epsilon, conversion="classic"),
+    "renyi_improved": rdp.epsilon,
+    "renyi_optimal": functools.partial(rdp.epsilon, conversion="optimal"),
+    "exact": exact.epsilon,
+}
+"""Every way to count a budget by its name, from the loosest to the exact one."""
 
 _FINEST = 100.0
+_SIMULATED = (1e-30, 1e30)  # scales of which float32 holds all noise and its squares
+_MOST_WHOLE = 2**31 / 40  # discrete noise beyond 40 scales is rarer than anyone can simulate
 
 
 @dataclass(frozen=True)
@@ -84,39 +96,38 @@ class Design:
         return (releases * each).sum(0)
 
 
-_classic = functools.partial(rdp.epsilon, conversion="classic")
+def check_simulated(mechanism: str, scale: float) -> float:
+    """The scale, if noise of it can be simulated in 32 bits.
 
-DESIGNS = (
-    Design("laplace", "basic", basic.epsilon, 1, "epsilons add up: error as k, and no delta spent"),
-    Design("laplace", "advanced", basic.best_of, None, "advanced composition, or basic if better"),
-    Design("laplace", "optimal", basic.optimal, None, "the most that pure guarantees prove", True),
-    Design("laplace", "renyi", rdp.epsilon, None, "Rényi bound on Laplace noise itself"),
-    Design(
-        "laplace", "exact", exact.epsilon, None, "Laplace noise, nothing lost in counting", True
-    ),
-    Design(
-        "gaussian", "basic", basic.epsilon, None, "epsilon and delta split over the queries: as k"
-    ),
-    Design("gaussian", "zcdp", _classic, 2, "as sqrt(k), zCDP with its classic conversion"),
-    Design("gaussian", "renyi", rdp.epsilon, 2, "as sqrt(k), Rényi with the improved conversion"),
-    Design("gaussian", "exact", exact.epsilon, 2, "as sqrt(k), nothing lost in counting"),
-    Design("discrete_laplace", "basic", basic.epsilon, 1, "as Laplace, on whole numbers"),
-    Design(
-        "discrete_laplace",
-        "exact",
-        exact.epsilon,
-        1,
-        "whole numbers, nothing lost in counting",
-        True,
-    ),
-    Design("discrete_gaussian", "renyi", rdp.epsilon, 2, "as Gaussian, on whole numbers"),
-    Design(
-        "discrete_gaussian",
-        "exact",
-        exact.epsilon,
-        2,
-        "whole numbers, nothing lost in counting",
-        True,
-    ),
+    Raises:
+        ValueError: it cannot; the message has the range.
+    """
+    discrete = mechanism.startswith("discrete")
+    low, high = (0.0, _MOST_WHOLE) if discrete else _SIMULATED
+    if not low <= scale <= high:
+        raise ValueError(
+            f"scale = {scale:.6g} of {mechanism} noise: expected from {low:g} to {high:.3g} to be"
+            " simulated in 32 bits; state sensitivities in another unit"
+        )
+    return scale
+
+
+DESIGNS = tuple(
+    Design(mechanism, accounting, ACCOUNTANTS[accounting], power, reason, for_equal)
+    for mechanism, accounting, power, for_equal, reason in (
+        ("laplace", "basic", 1, False, "epsilons add up: error as k, and no delta spent"),
+        ("laplace", "advanced", None, False, "advanced composition, or basic if better"),
+        ("laplace", "optimal", None, True, "the most that pure guarantees prove"),
+        ("laplace", "renyi_improved", None, False, "Rényi bound on Laplace noise itself"),
+        ("laplace", "exact", None, True, "Laplace noise, nothing lost in counting"),
+        ("gaussian", "basic", None, False, "epsilon and delta split over the queries: as k"),
+        ("gaussian", "renyi_classic", 2, False, "as sqrt(k), Rényi with the classic conversion"),
+        ("gaussian", "renyi_improved", 2, False, "as sqrt(k), Rényi with the improved conversion"),
+        ("gaussian", "exact", 2, False, "as sqrt(k), nothing lost in counting"),
+        ("discrete_laplace", "basic", 1, False, "as Laplace, on whole numbers"),
+        ("discrete_laplace", "exact", 1, True, "whole numbers, nothing lost in counting"),
+        ("discrete_gaussian", "renyi_improved", 2, False, "as Gaussian, on whole numbers"),
+        ("discrete_gaussian", "exact", 2, True, "whole numbers, nothing lost in counting"),
+    )
 )
 """Every design there is; of the discrete ones, unequal queries are split as those of their law."""

@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 import dpjax
 from dpjax import _validate
-from dpjax.plan.designs import LAWS
+from dpjax.plan.designs import LAWS, check_simulated
 from dpjax.plan.planner import Plan
 
 _STANDARD_ERRORS = 5.0  # exceeded by chance once in two million
@@ -43,7 +43,7 @@ def verify(plan: Plan, *, num_trials: int, seed: int, confidence: float = 0.95) 
     """Simulate the plan's best design, each kind of query with a key of its own.
 
     Args:
-        plan: with scales that float32 holds.
+        plan: with scales from 1e-30 to 1e30, which float32 holds; of discrete noise up to 5e7.
         num_trials: of each kind, at least 2.
         seed: from 0 to 2^32 - 1.
         confidence: of the half-widths, in (0, 1).
@@ -61,6 +61,8 @@ def verify(plan: Plan, *, num_trials: int, seed: int, confidence: float = 0.95) 
         raise ValueError(
             f"num_trials, seed = {num_trials}, {seed}: expected at least 2, and below 2^32"
         )
+    for scale in plan.best.scales:
+        check_simulated(plan.best.design.mechanism, float(scale))
     half_widths = plan.best.half_widths(confidence)
     return [
         _one(query.name, plan.best.design.mechanism, float(scale), float(width), trials, seed)

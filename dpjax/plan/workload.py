@@ -177,8 +177,15 @@ def from_toml(text: str) -> Workload:
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("workload: expected a table [[query]] for each kind of query")
     adjacency = _validate.one_of(ADJACENCIES, adjacency=fields.get("adjacency", "add_remove"))
-    found = tuple(_query(entry, adjacency) for entry in entries)
-    return Workload(found, adjacency, fields.get("people"))
+    found = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            found.append(_query(entry, adjacency))
+        except (ValueError, TypeError) as error:
+            name = entry.get("name", entry.get("kind"))
+            named = f" ({name})" if isinstance(name, str) and name.isprintable() else ""
+            raise type(error)(f"[[query]] {number}{named}: {error}") from error
+    return Workload(tuple(found), adjacency, fields.get("people"))
 
 
 _COMMON = {"name", "count", "weight"}
@@ -194,15 +201,15 @@ def _query(entry: dict[str, Any], adjacency: str) -> Query:
     """One table of the TOML text."""
     kind = entry.get("kind")
     if kind is None:
-        _known(entry, _COMMON | {"sensitivity", "size", "changed", "whole"}, "query")
+        _known(entry, _COMMON | {"sensitivity", "size", "changed", "whole"}, "entry")
         if "sensitivity" not in entry:
-            raise ValueError("query: expected a sensitivity or a kind")
+            raise ValueError("expected a sensitivity or a kind")
         return Query(**entry)
     needed, build = _KINDS[_validate.one_of(list(_KINDS), kind=kind)]
-    _known(entry, _COMMON | needed | {"kind"}, f"query of kind {kind}")
+    _known(entry, _COMMON | needed | {"kind"}, f"kind {kind}")
     missing = sorted(needed - entry.keys())
     if missing:
-        raise ValueError(f"query of kind {kind}: expected {', '.join(missing)}")
+        raise ValueError(f"kind {kind}: expected {', '.join(missing)}")
     known = build(**{name: entry[name] for name in needed})
     change = known.sensitivity(adjacency, norm=np.inf)
     given = {"name": kind} | {name: entry[name] for name in _COMMON & entry.keys()}

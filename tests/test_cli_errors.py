@@ -1,0 +1,128 @@
+"""What the command line refuses: one line for people, and an exit code for scripts."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.command_line import ROOT, run
+
+__all__ = ["run"]
+
+BAD = {
+    "plan --epsilon 1 --delta 1e-5": "give --queries, or a file by --workload",
+    "plan --delta 1e-5 --queries 3": "give --epsilon, or a tolerable error",
+    "plan --epsilon 1 --queries 3": "Missing option '--delta'",
+    "plan --epsilon nan --delta 1e-5 --queries 3": "'nan' is not a finite number",
+    "plan --epsilon -1 --delta 1e-5 --queries 3": "--epsilon -1.0: expected a finite number",
+    "plan --epsilon 1 --delta 2 --queries 3": "--delta 2.0: expected a number in [0, 1]",
+    "plan --epsilon 1 --delta 1e-5 --queries 2.5": "'2.5' is not a whole number",
+    "plan --rmse 1 --mae 2 --delta 1e-5 --queries 3": "give one tolerable error",
+    "plan --epsilon 1 --delta 0 --queries 3 --confidence 2": "--confidence 2.0: expected",
+    "plan --epsilon 1 --delta 0.1 --workload workload.toml --queries 3": "--queries is part of",
+    "plan --epsilon 1 --delta 0.1 --workload none.toml": "does not exist",
+    "plan --epsilon 1 --delta 0 --queries 3 --plot plan.exe": "ends in .png, .svg or .pdf",
+    "account --mechanism laplace --delta 1e-5": "give either --noise-multiplier or --scale",
+    "account --mechanism laplace --scale -1 --delta 0": "--noise-multiplier -1.0: expected",
+    "account --mechanism cauchy --scale 1 --delta 0": "'cauchy' is not one of",
+    "account --mechanism laplace --scale 1 --sensitivity 0 --delta 0": "--sensitivity 0.0:",
+    "account --mechanism discrete-laplace --scale 1 --sensitivity 0.5 --delta 0": "below 2^53",
+    "calibrate --mechanism laplace --epsilon 0 --delta 0": "--epsilon 0.0: expected",
+    "crossover --epsilon 1,x --delta 1e-5": "'x' is not a finite number",
+    "sweep --epsilon 1 --trials 10": "gaussian noise needs --delta",
+    "sweep --delta 1e-5": "give --epsilon, or a file with it by --grid",
+    "sweep --epsilon 1,1 --delta 1e-5": "epsilon: expected one or more values, each once",
+    "sweep --grid workload.toml": "is unknown; expected",
+    "audit dpjax --value 0 --neighbour 1": "expected MODULE:FUNCTION",
+    "audit dpjax:nothing --value 0 --neighbour 1": "dpjax has no function nothing",
+    "audit no_such_module:f --value 0 --neighbour 1": "No module named 'no_such_module'",
+    "audit dpjax:laplace --value x --neighbour 1": "--value 'x': expected a finite number",
+    "audit dpjax:laplace --value 0 --neighbour 1 --set scale": "expected NAME=JSON",
+    "audit dpjax:laplace --value 0 --neighbour 1 --set a=1 --set a=2": "--set a is given twice",
+    "audit dpjax:laplace --value 0 --neighbour 1 --set a=tru": 'true, false or "text"',
+    "audit dpjax:laplace --value 1e200 --neighbour 1": "expected numbers of at most 3.4e38",
+    "audit dpjax:laplace --value [1,2] --neighbour [1.0,2]": "--value and --neighbour are both",
+    "sweep --epsilon 1 --mechanism laplace --sensitivity 1e38": "expected from 1e-30 to 1e+30 to",
+    "sweep --epsilon 1 --mechanism laplace --checkpoint none/x": "there is no folder none",
+    "calibrate --mechanism laplace --epsilon 1 --delta 0 --count 1e19": "from 1 to 9.2e+18",
+    "plan --epsilon 1 --delta 0 --queries 2e9": "from 1 to 1e+09",
+    "plan --within 1 --measure mae --delta 0 --queries 2": "--within is of measure quantile",
+    "plan --epsilon 1 --delta 0 --workload bad.toml": "bad.toml: [[query]] 2 (income): sensitivity",
+    "swep": "No such command 'swep'",
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_wrong_arguments_exit_with_2_and_one_line(run, line):
+    result = run(line, code=2)
+    assert BAD[line] in result.stderr.replace("\n", " ")
+    assert result.stdout == ""
+
+
+IMPOSSIBLE = {
+    "plan --epsilon 1 --rmse 5 --delta 0 --queries 50": "3 queries at both, or epsilon 14.1422",
+    "plan --epsilon 1e6 --delta 1e-5 --queries 5": "nearest possible: epsilon 300",
+    "plan --rmse 1e-9 --delta 0 --queries 1": "takes epsilon 1.41421e+09, and it protects nobody",
+    "plan --rmse 1e-20 --delta 0 --queries 1": "nearest possible: 1e-12",
+    "account --mechanism gaussian --scale 1 --delta 0": "no finite epsilon at delta 0",
+    "calibrate --mechanism gaussian --epsilon 1 --delta 0": "a delta above 0",
+    "calibrate --mechanism laplace --epsilon 1 --delta 0 --noise-multiplier 0.5": "costs epsilon 2",
+    "crossover --epsilon 1 --delta 0": "a delta above 0",
+    "sweep --epsilon 1e6 --mechanism laplace": "nearest possible: epsilon 300",
+    "sweep --epsilon 1 --delta 0 --mechanism gaussian": "laplace noise, or a delta above 0",
+}
+
+
+@pytest.mark.parametrize("line", IMPOSSIBLE)
+def test_impossible_wishes_exit_with_1_and_the_nearest_possible(run, line):
+    result = run(line, code=1)
+    assert result.stderr.startswith("Impossible: ")
+    assert "nearest possible" in result.stderr
+    assert IMPOSSIBLE[line] in result.stderr
+
+
+UNFIT = {
+    "of_numpy": (2, "cannot be traced by JAX (TracerArrayConversionError): expected jax.numpy"),
+    "numpy_noise": (2, "the same answers to two keys: expected noise from the key"),
+    "no_number": (2, "answers NaN in every trial"),
+    "noisy_count --set scale=1.0": (2, "--per-trial, dpjax.per_trial, if it answers a single"),
+    "interrupted": (130, "Interrupted"),
+    "broken": (2, "mine_to_audit:broken raised NameError"),
+}
+
+
+@pytest.mark.parametrize("function", UNFIT)
+def test_what_cannot_be_audited_is_told_in_a_line(run, function):
+    code, message = UNFIT[function]
+    result = run(f"audit mine_to_audit:{function} --value 1 --neighbour 2 --trials 100", code)
+    assert message in result.stderr.replace("\n", " ")
+    assert result.stdout == ""
+
+
+def test_exit_codes_of_what_the_machine_fails_at(run, monkeypatch):
+    line = "account --mechanism laplace --scale 1 --delta 0"
+    for error, code, message in (
+        (OSError(28, "No space left on device"), 3, "standard output: No space left on device"),
+        (BrokenPipeError(32, "Broken pipe"), 141, ""),
+        (MemoryError(), 3, "not enough memory"),
+        (KeyboardInterrupt(), 130, "Interrupted"),
+    ):
+
+        def fail(*_, error=error):
+            raise error
+
+        monkeypatch.setattr("dpjax.cli.account.emit", fail)
+        result = run(line, code)
+        assert message in result.stderr
+        assert bool(message) == bool(result.stderr)
+
+
+@pytest.mark.parametrize("line", ["--help", "account --mechanism laplace --scale 1 --delta 0"])
+def test_a_reader_that_goes_is_no_error(line):
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as gone:
+        command = [sys.executable, "-m", "dpjax", *line.split()]
+        done = subprocess.run(command, cwd=ROOT, stdout=gone, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (141, "")
