@@ -170,7 +170,7 @@ def test_facts_are_those_of_the_tables_and_of_the_command_below():
     low, high = map(float, found.groups())
     assert 0 < high - low < 1e-11
     assert f"1e-11, at {high:.4f}" in " ".join(README.replace("10⁻¹¹", "1e-11").split())
-    (renyi,) = re.findall(r"^renyi improved  ([\d.]+)", README, re.MULTILINE)
+    (renyi,) = re.findall(r"^renyi_improved  ([\d.]+)", README, re.MULTILINE)
     assert f"Rényi accounting says {renyi} " in " ".join(README.split())
     assert f"（{high:.4f}）。レニー会計では {renyi} に" in DOCUMENTS["README.ja.md"]
 
