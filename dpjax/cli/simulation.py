@@ -51,6 +51,11 @@ def error(answer: Array, value: Array) -> Array:
     return (answer - value).astype(jnp.float32)
 
 
+def _whole(value: Any) -> bool:
+    """Whether it is a list of whole numbers, as an array of the host."""
+    return isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+
+
 def tried(
     name: str, mechanism: Any, values: tuple[Any, Any], seed: int
 ) -> tuple[list[Array], float]:
@@ -58,13 +63,14 @@ def tried(
 
     Returns:
         The values as arrays that it takes, and the share of its answers that are NaN. As in
-        `simulate`, Python ints are floats, and integers to a mechanism that takes no floats.
+        `simulate`, Python ints are floats, lists of them too, and integers to a mechanism that
+        takes no floats.
 
     Raises:
         click.UsageError: it cannot be traced, raises, or its answers are of no use.
     """
     try:
-        arrays = [as_value(value) for value in values]
+        arrays = [as_value(value.astype(float) if _whole(value) else value) for value in values]
         answers = [_answers(mechanism, array, seed) for array in arrays]
     except _UNTRACED as error:
         raise click.UsageError(
@@ -73,8 +79,8 @@ def tried(
             " (dpjax.per_trial) if it answers a single value"
         ) from error
     except (Exception, SystemExit) as error:  # whatever a user's function raises
-        if isinstance(error, TypeError) and all(type(value) is int for value in values):
-            whole: Any = tuple(np.asarray(value) for value in values)
+        if isinstance(error, TypeError) and all(type(v) is int or _whole(v) for v in values):
+            whole: Any = tuple(as_value(np.asarray(value)) for value in values)
             with contextlib.suppress(click.UsageError):
                 return tried(name, mechanism, whole, seed)
         text = f"{name} raised {type(error).__name__}: {one_line(error)}"
