@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 from dpjax.accounting import bounds, events, exact, loss, rdp
 
 GAUSSIAN, LAPLACE = dp_event.GaussianDpEvent(3.0), dp_event.LaplaceDpEvent(5.0)
+MIXTURE = dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5])
 RELATIONS = {
     "add_remove": privacy_accountant.NeighboringRelation.ADD_OR_REMOVE_ONE,
     "replace_one": privacy_accountant.NeighboringRelation.REPLACE_ONE,
@@ -34,6 +35,11 @@ PAIRS = {
     "discrete laplace": (dp_event.DiscreteLaplaceDpEvent(0.5, 3), loss.discrete_laplace(2.0, 3)),
     "sample": (repeated(poisson(GAUSSIAN), 9), 9 * loss.sampled_gaussian(0.1, 3.0)),
     "sample of laplace": (poisson(LAPLACE), loss.sampled_laplace(0.1, 5.0)),
+    "sample of discrete laplace": (
+        repeated(poisson(dp_event.DiscreteLaplaceDpEvent(0.5, 3)), 2),
+        2 * loss.sampled(0.1, loss.discrete_laplace(2.0, 3)),
+    ),
+    "sample of a sample": (poisson(poisson(GAUSSIAN, 0.2), 0.5), loss.sampled_gaussian(0.1, 3.0)),
     "sample of nothing": (poisson(dp_event.NoOpDpEvent()), loss.PrivacyLoss()),
     "two on one sample": (
         poisson(dp_event.ComposedDpEvent([GAUSSIAN, repeated(GAUSSIAN, 3)])),
@@ -42,6 +48,21 @@ PAIRS = {
     "mixed": (
         dp_event.ComposedDpEvent([GAUSSIAN, repeated(LAPLACE, 2), dp_event.GaussianDpEvent(4.0)]),
         loss.gaussian(3.0) + 2 * loss.laplace(5.0) + loss.gaussian(4.0),
+    ),
+    "mixtures": (
+        dp_event.ComposedDpEvent(
+            [
+                MIXTURE,
+                MIXTURE,
+                dp_event.MixtureOfGaussiansDpEvent(2.0, [0.0, 2.0, 3.0], [0.5, 0.25, 0.25]),
+            ]
+        ),
+        2 * loss.gaussian_mixture(1.0, [0, 1], [0.5, 0.5])
+        + loss.gaussian_mixture(2.0, [0, 2, 3], [0.5, 0.25, 0.25]),
+    ),
+    "the best of some": (
+        repeated(dp_event.RepeatAndSelectDpEvent(repeated(GAUSSIAN, 2), 20.0, 1.0), 3),
+        3 * bounds.repeat_and_select(2 * loss.gaussian(3.0), 20.0, 1.0),
     ),
     "no noise": (dp_event.GaussianDpEvent(0.0), loss.gaussian(0.0)),
 }
@@ -123,9 +144,13 @@ def test_a_long_list_is_a_few_terms():
 BAD = {
     "NonPrivateDpEvent: expected a private event": dp_event.NonPrivateDpEvent(),
     "UnsupportedDpEvent: expected one of NoOp": dp_event.UnsupportedDpEvent(),
-    "MixtureOfGaussiansDpEvent: expected one of": dp_event.MixtureOfGaussiansDpEvent(
-        1.0, [0.0, 1.0], [0.5, 0.5]
+    "step_counts = .*: expected whole numbers of at least 1": (
+        dp_event.SingleEpochTreeAggregationDpEvent(1.0, [8, 0])
     ),
+    "probabilities = .*: expected a sum of 1": dp_event.MixtureOfGaussiansDpEvent(
+        1.0, [0.0, 1.0], [0.5, 0.4]
+    ),
+    "mean = 0.5: expected": dp_event.RepeatAndSelectDpEvent(GAUSSIAN, 0.5, 1.0),
     "xi = 0.1: expected 0": dp_event.ZCDpEvent(0.1, 0.1),
     "count = -1: expected a whole number": repeated(GAUSSIAN, -1),
     "noise_multiplier = -1.0: expected": dp_event.GaussianDpEvent(-1.0),
@@ -157,3 +182,13 @@ def test_neither_the_package_nor_jax_is_loaded():
     code = "import sys, dpjax.accounting.events; print({'jax', 'dp_accounting'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(("steps", "levels"), [(1, 1), ([3, 2], 2), ([4], 3), (1023, 10)])
+def test_a_tree_is_the_package_s(steps, levels):
+    event, orders = dp_event.SingleEpochTreeAggregationDpEvent(2.0, steps), [1.5, 5.0, 50.0]
+    relation = privacy_accountant.NeighboringRelation.REPLACE_SPECIAL
+    theirs = rdp_privacy_accountant.RdpAccountant(orders, relation).compose(event)
+    read = events.from_dp_event(event)
+    assert_allclose(rdp.divergence(read, orders), theirs._rdp, rtol=1e-12)
+    assert_allclose(exact.delta(read, 1.0), exact.delta(levels * loss.gaussian(2.0), 1.0))

@@ -29,6 +29,12 @@ CASES = {
     + loss.subset_laplace([0.1, 0.0], 3.0),
     "noise with bounds": loss.truncated_laplace(1.0, [2.0, INF]) + loss.bounded_laplace(1.0, 4.0),
     "shuffled": 3 * loss.shuffled([0.5, 1.0], [[10], [1000]]),
+    "sampled tables": loss.sampled([0.1, 1.0], loss.discrete_laplace(2.0, [3]))
+    + 2 * loss.sampled(0.1, loss.discrete_gaussian([0.5, 2.0], 2))
+    + loss.truncated_discrete_gaussian(3.0, 1, [2, INF])
+    + loss.sampled(0.5, loss.approximate([0.1, INF], 1e-6)),
+    "mixtures": 2 * loss.gaussian_mixture([1.0, INF], [0, 1, 2], [[0.5, 0.25, 0.25], [0, 1, 0]])
+    + loss.gaussian_mixture([1.0, 2.0], [[0, 1], [2, 3]], [0.5, 0.5]).sum(),
     "zcdp": 7 * bounds.zcdp([0.0, 0.5]) + bounds.bounded_range(0.3),
     "curve": 2 * bounds.renyi_curve([2, 4, INF], [[0.1, 0.2, 0.5], [0.1, 0.2, INF]]),
     "sum of curves": bounds.renyi_curve([2, 4], [[0.1, 0.2], [0.3, 0.4]]).sum()
@@ -95,6 +101,18 @@ BAD = {
     document(family="response", noise_multiplier=None, epsilon=1, num_categories=1, delta=0): (
         "num_categories = 1: expected at least 2"
     ),
+    document(
+        **{"family": "sampled_discrete_gaussian", "noise_multiplier": None},
+        **{"sampling_probability": 0.1, "scale": 1.0, "sensitivity": 1, "whole_bound": 1.5},
+    ): "whole_bound = 1.5: expected a whole number or infinity",
+    document(
+        **{"family": "gaussian_mixture", "noise_multiplier": None, "scale": 1.0},
+        **{"sensitivities": [0, 1], "probabilities": [0.5, 0.4]},
+    ): "expected a sum of 1",
+    document(
+        **{"family": "gaussian_mixture", "noise_multiplier": None, "scale": 1.0},
+        **{"sensitivities": [0, 1, 2], "probabilities": [0.5, 0.5]},
+    ): "gaussian_mixture: expected shapes that broadcast",
     document(family="truncated_laplace", bound=0.5): "bound = 0.5: expected at least 1",
     document(family="renyi_curve", noise_multiplier=None, orders=[3, 2], divergences=[1, 1]): (
         "expected rising numbers above 1"

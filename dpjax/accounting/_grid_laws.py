@@ -59,7 +59,8 @@ def cells(leak: Leak, direction: str, edges: np.ndarray) -> Cells:
         low, high = above[:-1] < 0.5, above[:-1]
         mass = np.where(low, high - above[1:], below[1:] - below[:-1])
         tail = np.where(low, high, below[1:])
-        error = _UNIT * (8 - 4 * np.log(np.maximum(tail, 1e-300))) * tail + 1e-300
+        units = 8 - 4 * np.log(np.maximum(tail, 1e-300))
+        error = (_UNIT * units + 2 * tails.wrong) * tail + 1e-300
         return np.maximum(mass, 0), error
 
     tails = leak.tails(edges, direction)
@@ -94,7 +95,8 @@ def spread(leak: Leak, direction: str, start: float, step: float, size: int) -> 
     masses[:-1] += p * (1 - share)
     masses[1:] += p * share
     masses[0] += tails.p_below[0]
-    return Law(start, step, masses, float(tails.p_above[1]) * (1 + 1e-12) + 1e-300, slip)
+    lost = float(tails.p_above[1]) * (1 + 1e-12 + tails.wrong) + 1e-300
+    return Law(start, step, masses, lost, slip)
 
 
 def gathered(leak: Leak, direction: str, start: float, step: float, size: int) -> Law:

@@ -1,18 +1,128 @@
 """The losses of releases of a sample; public in `dpjax.accounting.loss`."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
 from dpjax import _validate
 from dpjax.accounting.composition import PrivacyLoss, once
+from dpjax.accounting.leaks import Leak
+from dpjax.accounting.leaks.discrete import DiscreteGaussian, DiscreteLaplace
+from dpjax.accounting.leaks.gaussian import Gaussian
+from dpjax.accounting.leaks.gaussian_mixture import GaussianMixture
+from dpjax.accounting.leaks.laplace import Laplace
 from dpjax.accounting.leaks.replaced_gaussian import ReplacedGaussian, SubsetGaussian
 from dpjax.accounting.leaks.replaced_laplace import ReplacedLaplace, SubsetLaplace
+from dpjax.accounting.leaks.response import Response
+from dpjax.accounting.leaks.sampled_discrete import (
+    SampledDiscreteGaussian,
+    SampledDiscreteLaplace,
+    SampledResponse,
+)
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
 from dpjax.accounting.leaks.shuffled import Shuffled
 
 _ADJACENCIES = ("add_remove", "replace_one")
+_SAMPLED: dict[type[Leak], type[Leak]] = {
+    Gaussian: PoissonGaussian,
+    Laplace: PoissonLaplace,
+    DiscreteLaplace: SampledDiscreteLaplace,
+    DiscreteGaussian: SampledDiscreteGaussian,
+    Response: SampledResponse,
+}
+
+
+def sampled(sampling_probability: Any, release: Any) -> PrivacyLoss:
+    """One release of a Poisson sample, for one record more or less.
+
+    Args:
+        sampling_probability: Chance of each record to take part, in [0, 1].
+        release: The loss of one release for a record that is in the sample for sure, and may be
+            added or removed: `gaussian`, `laplace`, `discrete_laplace`, `discrete_gaussian` or a
+            truncated one, `pure`, `approximate`, or itself of a sample. Of whole-number noise with
+            more than 2^18 different losses (a scale beyond 3,000) nothing is known.
+
+    Raises:
+        TypeError: The release is no loss.
+        ValueError: It is another one or more than one, or the probability is outside of [0, 1].
+
+    Source: Zhu, Dong, Wang 2022, Theorem 11.
+
+    >>> from dpjax.accounting.loss import pure
+    >>> print(sampled(0.1, pure(1.0)).supremum("remove").round(6))
+    0.158565
+    >>> print(np.log(1 + 0.1 * (np.exp(1.0) - 1)).round(6))
+    0.158565
+    """
+    q = _validate.probability(sampling_probability=sampling_probability)
+    if not isinstance(release, PrivacyLoss):
+        raise TypeError(f"release = {release!r}: expected a privacy loss")
+    leak, count = release.terms[0] if len(release.terms) == 1 else (None, np.zeros(()))
+    kind = type(leak)
+    if leak is None or np.any(count != 1) or kind not in {*_SAMPLED, *_SAMPLED.values()}:
+        names = ", ".join(family.__name__ for family in _SAMPLED)
+        shown = ", ".join(f"{n} of {type(each).__name__}" for each, n in release.terms)
+        raise ValueError(f"release = {shown or 'nothing'}: expected 1 of {names}, or of a sample")
+    fields = {field.name: getattr(leak, field.name) for field in dataclasses.fields(leak)}
+    fields["sampling_probability"] = np.asarray(q * fields.get("sampling_probability", 1.0))
+    if kind is DiscreteGaussian:
+        fields["whole_bound"] = np.asarray(np.inf)
+    return once(_SAMPLED.get(kind, kind)(**fields))
+
+
+def gaussian_mixture(scale: Any, sensitivities: Any, probabilities: Any) -> PrivacyLoss:
+    """One Gaussian release of a sum that one record moves by a random amount.
+
+    So it is where a record takes part several times by chance, as in some matrix mechanisms. With
+    sensitivities 0 and 1 it is `sampled_gaussian`.
+
+    Args:
+        scale: Standard deviation of the noise, in the sum's units; 0 to infinity.
+        sensitivities: What the record may move the sum by, at least 0, (*grid, n).
+        probabilities: Their chances, which add up to 1, (*grid, n).
+
+    Raises:
+        ValueError: An argument is outside its range or NaN, or the shapes differ.
+
+    Source: Choquette-Choo, Ganesh, Steinke, Thakurta 2023 (arXiv 2310.15526).
+
+    >>> print(gaussian_mixture(1.0, [0, 1, 2], [0.2, 0.6, 0.2]).supremum("add").round(6))
+    1.609438
+    """
+    noise = _validate.non_negative_or_infinite(scale=scale)
+    shifts = np.atleast_1d(_validate.non_negative(sensitivities=sensitivities))
+    p = np.atleast_1d(_validate.probability(probabilities=probabilities))
+    if shifts.shape[-1] != p.shape[-1] or p.shape[-1] == 0:
+        raise ValueError(
+            f"probabilities have shape {p.shape}: expected (..., {shifts.shape[-1]}), at least one"
+        )
+    if np.any(np.abs(p.sum(-1) - 1) > 1e-12):
+        raise ValueError(f"probabilities = {probabilities}: expected a sum of 1")
+    return once(GaussianMixture(noise, shifts, p))
+
+
+def truncated_discrete_gaussian(scale: Any, sensitivity: Any, bound: Any) -> PrivacyLoss:
+    """One whole number with discrete Gaussian noise that is drawn anew while beyond a bound.
+
+    Args:
+        scale: Of the noise, P(x) proportional to exp(-x^2/(2 scale^2)); 0 to infinity.
+        sensitivity: Largest change of the number, whole and at least 0.
+        bound: Of the noise, whole; infinity allowed. Below half of the sensitivity all is leaked.
+
+    Raises:
+        ValueError: An argument is outside its range or NaN.
+
+    >>> print(truncated_discrete_gaussian(1.0, 1, 2).infinite_mass("remove").round(6))
+    0.054489
+    """
+    noise = _validate.non_negative_or_infinite(scale=scale)
+    whole = _validate.count(sensitivity=sensitivity).astype(np.float64)
+    end = _validate.non_negative_or_infinite(bound=bound)
+    if np.any(end != np.floor(end)):
+        raise ValueError(f"bound = {bound}: expected a whole number or infinity")
+    return once(SampledDiscreteGaussian(np.ones(()), noise, whole, end))
 
 
 def sampled_gaussian(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpjax import _validate
+from dpjax.accounting._repeated_losses import repeat_and_select as repeat_and_select
 from dpjax.accounting._selection_losses import selection_epsilon
 from dpjax.accounting.composition import PrivacyLoss, once
 from dpjax.accounting.leaks.bound import BoundedRange, Concentrated, Curve

@@ -29,9 +29,10 @@ def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndar
     """Lower, estimate, upper of log delta on rows that have a formula; (3, rows)."""
     value, spare = _value(loss, direction, epsilon)
     lower, upper = value, value
-    if not _gaussians(loss):  # the largest loss, and so the distance to it, is off by a rounding
-        lower, _ = _value(loss, direction, epsilon * (1 + 1e-15))
-        upper, _ = _value(loss, direction, epsilon * (1 - 1e-15))
+    if not _gaussians(loss):  # losses with atoms, and so the distances to them, are a bit off
+        slip = _slip(loss, direction)
+        lower, _ = _value(loss, direction, epsilon * (1 + slip))
+        upper, _ = _value(loss, direction, epsilon * (1 - slip))
     return np.stack([lower - spare, value, np.minimum(upper + spare, 0)])
 
 
@@ -59,7 +60,8 @@ def epsilon(loss: PrivacyLoss, direction: str, log_delta: np.ndarray) -> np.ndar
     middle, step = below, 1e-14 * below
     while np.any(short := (excess(below, -1) > 0) & (below > 0)):
         below, step = np.where(short, np.maximum(below - step, 0), below), 4 * step
-    ends = np.stack([below * (1 - 1e-15), middle, np.minimum(above * (1 + 1e-15), most)])
+    slip = _slip(loss, direction)
+    ends = np.stack([below * (1 - slip), middle, np.minimum(above * (1 + slip), most)])
     return np.where(at_low >= 0, 0, ends)
 
 
@@ -99,6 +101,12 @@ def _value(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> tuple[np.n
             answer = laplace_sum.log_delta(float(e0[row]), int(count[row]), float(epsilon[row]))
             value[row], spare[row] = answer
     return value, spare
+
+
+def _slip(loss: PrivacyLoss, direction: str) -> np.ndarray:
+    """The relative error of losses with an atom; (rows,)."""
+    leak, _ = _alone(loss)
+    return np.full(loss.shape, 1e-15) if leak is None else leak.loss_slip(direction)
 
 
 def _gaussians(loss: PrivacyLoss) -> bool:

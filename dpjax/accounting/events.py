@@ -30,9 +30,11 @@ def from_dp_event(event: Any, *, adjacency: str = "add_remove") -> PrivacyLoss:
 
     Args:
         event: Gaussian, Laplace, discrete Laplace, randomized response, zCDP with xi = 0, no-op,
-            compositions of these; a Poisson sample of Gaussians, all on the same sample, or of one
-            Laplace; a sample without replacement of the same; and anything of class
-            EpsilonDeltaDpEvent with `epsilon` and `delta`.
+            tree aggregation, compositions of these; one of these repeated and the best one kept; a
+            Poisson sample of Gaussians, all on the same sample, or of one Laplace; a sample without
+            replacement of the same; under add_remove Gaussian mixtures and a Poisson sample of
+            whatever `loss.sampled` takes; and anything of class EpsilonDeltaDpEvent with `epsilon`
+            and `delta`.
         adjacency: "add_remove", one record more or less, which randomized response takes as an
             answer in place of a uniform one; or "replace_one", one record turned into another,
             which moves a sum of clipped records by up to twice the clip norm, as the package takes
@@ -90,6 +92,23 @@ def _zcdp(event: Any, adjacency: str) -> PrivacyLoss:
     return bounds.zcdp(event.rho)
 
 
+def _mixture(event: Any, adjacency: str) -> PrivacyLoss:
+    """Gaussian noise on a sum that a record, which is there or not, moves at random."""
+    if adjacency != "add_remove":
+        raise ValueError(f"adjacency = {adjacency!r}: expected 'add_remove' for a mixture")
+    chances = event.sampling_probs
+    return loss.gaussian_mixture(event.standard_deviation, event.sensitivities, chances)
+
+
+def _tree(event: Any, adjacency: str) -> PrivacyLoss:
+    """Sums over a binary tree's nodes, of which a record is in one on each level of one tree."""
+    steps = _validate.count(step_counts=event.step_counts)
+    if np.any(steps < 1):
+        raise ValueError(f"step_counts = {event.step_counts}: expected whole numbers of at least 1")
+    levels = int(np.max(steps)).bit_length()
+    return levels * loss.gaussian(np.asarray(event.noise_multiplier) / _moves(adjacency))
+
+
 def _repeated(event: Any, adjacency: str) -> PrivacyLoss:
     """One event many times."""
     return _validate.count(count=event.count) * _read(event.event, adjacency)
@@ -103,6 +122,10 @@ def _composed(event: Any, adjacency: str) -> PrivacyLoss:
 
 def _poisson(event: Any, adjacency: str) -> PrivacyLoss:
     """A Poisson sample."""
+    inside = _read(event.event, "add_remove")
+    plain = {Gaussian, Laplace} >= {type(leak) for leak, _ in inside.terms}
+    if adjacency == "add_remove" and not plain:
+        return loss.sampled(event.sampling_probability, inside)
     options = {
         Gaussian: lambda q, m: loss.sampled_gaussian(q, m, adjacency=adjacency),
         Laplace: lambda q, m: loss.sampled_laplace(q, m, adjacency=adjacency),
@@ -151,7 +174,12 @@ _READERS: dict[str, Callable[[Any, str], PrivacyLoss]] = {
     "LaplaceDpEvent": _laplace,
     "DiscreteLaplaceDpEvent": _discrete_laplace,
     "RandomizedResponseDpEvent": _response,
+    "MixtureOfGaussiansDpEvent": _mixture,
+    "SingleEpochTreeAggregationDpEvent": _tree,
     "ZCDpEvent": _zcdp,
+    "RepeatAndSelectDpEvent": lambda event, adjacency: bounds.repeat_and_select(
+        _read(event.event, adjacency), event.mean, event.shape
+    ),
     "EpsilonDeltaDpEvent": lambda event, adjacency: loss.approximate(event.epsilon, event.delta),
     "SelfComposedDpEvent": _repeated,
     "ComposedDpEvent": _composed,
@@ -168,11 +196,12 @@ def _moves(adjacency: str) -> int:
 
 def _merged(terms: tuple[Any, ...]) -> list[Any]:
     """Single releases of one family as one array, summed: long lists of events stay quick."""
-    kinds = {
-        type(leak): [term for term in terms if type(term[0]) is type(leak)] for leak, _ in terms
-    }
+    kinds: dict[Any, list[Any]] = {}
+    for leak, count in terms:
+        shapes = (np.shape(getattr(leak, field.name)) for field in dataclasses.fields(leak))
+        kinds.setdefault((type(leak), *shapes), []).append((leak, count))
     result = []
-    for kind, group in kinds.items():
+    for (kind, *_), group in kinds.items():
         if len(group) == 1:
             result += group
             continue

@@ -13,7 +13,8 @@ The loss of each mechanism has its name here, with these exceptions:
     l2_laplace, linf_laplace                     pure(sensitivity / scale)
     a mechanism known by (epsilon, delta)        approximate(epsilon, delta)
     by rho, a range or a Rényi curve             bounds.zcdp, bounded_range, renyi_curve
-    on a Poisson sample, as DP-SGD               sampled_gaussian, sampled_laplace
+    the best of a random number of runs          bounds.repeat_and_select
+    on a Poisson sample, as DP-SGD               sampled_gaussian, sampled_laplace, sampled
     on a sample of fixed size                    subset_gaussian, subset_laplace
     many people's reports, shuffled              shuffled
 """
@@ -27,11 +28,16 @@ from dpjax.accounting import saved
 from dpjax.accounting._bounded_losses import bounded_laplace as bounded_laplace
 from dpjax.accounting._bounded_losses import staircase as staircase
 from dpjax.accounting._bounded_losses import truncated_laplace as truncated_laplace
+from dpjax.accounting._sampled_losses import gaussian_mixture as gaussian_mixture
+from dpjax.accounting._sampled_losses import sampled as sampled
 from dpjax.accounting._sampled_losses import sampled_gaussian as sampled_gaussian
 from dpjax.accounting._sampled_losses import sampled_laplace as sampled_laplace
 from dpjax.accounting._sampled_losses import shuffled as shuffled
 from dpjax.accounting._sampled_losses import subset_gaussian as subset_gaussian
 from dpjax.accounting._sampled_losses import subset_laplace as subset_laplace
+from dpjax.accounting._sampled_losses import (
+    truncated_discrete_gaussian as truncated_discrete_gaussian,
+)
 from dpjax.accounting._selection_losses import above_threshold as above_threshold
 from dpjax.accounting._selection_losses import permute_and_flip as permute_and_flip
 from dpjax.accounting._selection_losses import report_noisy_max as report_noisy_max

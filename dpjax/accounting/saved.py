@@ -5,7 +5,7 @@
 
 Arrays are nested lists, infinity is the string "infinity", and a term with "sum": true stands for
 the composition along the last axis of its parameters and count (of a Rényi curve, along the last
-but one of its divergences).
+but one of its divergences, and of a mixture of its sensitivities and probabilities).
 """
 
 import dataclasses
@@ -20,10 +20,16 @@ from dpjax.accounting.leaks import Leak
 from dpjax.accounting.leaks.bound import BoundedRange, Concentrated, Curve
 from dpjax.accounting.leaks.discrete import DiscreteGaussian, DiscreteLaplace
 from dpjax.accounting.leaks.gaussian import Gaussian
+from dpjax.accounting.leaks.gaussian_mixture import GaussianMixture
 from dpjax.accounting.leaks.laplace import Laplace
 from dpjax.accounting.leaks.replaced_gaussian import ReplacedGaussian, SubsetGaussian
 from dpjax.accounting.leaks.replaced_laplace import ReplacedLaplace, SubsetLaplace
 from dpjax.accounting.leaks.response import Response, UniformResponse
+from dpjax.accounting.leaks.sampled_discrete import (
+    SampledDiscreteGaussian,
+    SampledDiscreteLaplace,
+    SampledResponse,
+)
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
 from dpjax.accounting.leaks.shuffled import Shuffled
@@ -44,6 +50,10 @@ FAMILIES: dict[str, type[Leak]] = {
     "uniform_response": UniformResponse,
     "sampled_gaussian": PoissonGaussian,
     "sampled_laplace": PoissonLaplace,
+    "sampled_discrete_gaussian": SampledDiscreteGaussian,
+    "sampled_discrete_laplace": SampledDiscreteLaplace,
+    "sampled_response": SampledResponse,
+    "gaussian_mixture": GaussianMixture,
     "replaced_gaussian": ReplacedGaussian,
     "replaced_laplace": ReplacedLaplace,
     "subset_gaussian": SubsetGaussian,
@@ -68,6 +78,24 @@ def _at_least(least: float) -> Callable[..., np.ndarray]:
     return check
 
 
+def _whole_or_infinite(**argument: Any) -> np.ndarray:
+    """A check of whole numbers from 0 on, infinity included."""
+    array = _validate.non_negative_or_infinite(**argument)
+    if np.any(array != np.floor(array)):
+        name, value = next(iter(argument.items()))
+        raise ValueError(f"{name} = {_short(value)}: expected a whole number or infinity")
+    return array
+
+
+def _distribution(**argument: Any) -> np.ndarray:
+    """A check of probabilities that add up to 1 on the last axis."""
+    array = np.atleast_1d(_validate.probability(**argument))
+    if np.any(np.abs(array.sum(-1) - 1) > 1e-12):
+        name, value = next(iter(argument.items()))
+        raise ValueError(f"{name} = {_short(value)}: expected a sum of 1")
+    return array
+
+
 _CHECKS: dict[str, Callable[..., np.ndarray]] = {
     "noise_multiplier": _validate.non_negative_or_infinite,
     "scale": _validate.non_negative_or_infinite,
@@ -75,9 +103,12 @@ _CHECKS: dict[str, Callable[..., np.ndarray]] = {
     "rho": _validate.non_negative_or_infinite,
     "divergences": _validate.non_negative_or_infinite,
     "orders": _validate.non_negative_or_infinite,
+    "sensitivities": lambda **shifts: np.atleast_1d(_validate.non_negative(**shifts)),
+    "probabilities": _distribution,
     "delta": _validate.probability,
     "sampling_probability": _validate.probability,
     "bound": _at_least(1),
+    "whole_bound": _whole_or_infinite,
     "num_categories": _at_least(2),
     "sensitivity": lambda **whole: _validate.count(**whole).astype(np.float64),
     "num_reports": lambda **whole: _at_least(1)(**whole) + 0.0 * _validate.count(**whole),
@@ -137,6 +168,8 @@ def _term(entry: Any) -> tuple[Leak, np.ndarray]:
         values["divergences"] = np.atleast_1d(values["divergences"])
     leak = FAMILIES[name](**values)
     try:
+        if isinstance(leak, GaussianMixture):
+            np.broadcast_shapes(leak.sensitivities.shape[-1:], leak.probabilities.shape[-1:])
         shape = np.broadcast_shapes(leak.shape, count.shape)
     except ValueError as error:
         raise ValueError(f"{name}: expected shapes that broadcast, got {error}") from None

@@ -17,7 +17,7 @@ REMOVE_ADD = ("remove", "add")
 class Tails(NamedTuple):
     """P and Q of the losses above l, and of those at or below it, where l is right to `slip`.
 
-    Their relative error is at most (4 - 2 log(tail)) units of rounding.
+    Their relative error is at most (4 - 2 log(tail)) units of rounding, and `wrong` more.
     """
 
     p_above: np.ndarray
@@ -25,6 +25,7 @@ class Tails(NamedTuple):
     q_above: np.ndarray
     q_below: np.ndarray
     slip: np.ndarray
+    wrong: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,6 +77,10 @@ class Leak:
     def log_delta_once(self, epsilon: np.ndarray, direction: str) -> np.ndarray | None:
         """Log delta of one release in closed form, good to 1e-12; None if there is none."""
         return None
+
+    def loss_slip(self, direction: str) -> np.ndarray:
+        """Bounds the relative error of positive losses with an atom, on the grid's shape."""
+        return np.full(self.shape, 1e-15)
 
     def tails(self, loss: np.ndarray, direction: str) -> Tails:
         """The tails of the loss under P and Q, on the grid's shape broadcast with `loss`."""

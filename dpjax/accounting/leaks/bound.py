@@ -1,6 +1,7 @@
 """Leaks of which only a bound on the cumulant is known, and no pair."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -90,21 +91,49 @@ class Curve(Bound):
         """The least of all chords and, beyond them, of all lines with the largest loss as slope."""
         t = np.maximum(_upper_half(t), 0)
         full = np.broadcast_shapes((*self.shape, 1), t.shape)
-        result = np.where(t == 0, 0.0, np.full(full, np.inf))
-        largest = self.supremum(direction)[..., None]
-        at = [0.0, *(order - 1 for order in self.orders if np.isfinite(order))]
-        values = [np.zeros((*self.shape, 1))]
-        values += [x * self.divergences[..., i, None] for i, x in enumerate(at[1:])]
-        with np.errstate(invalid="ignore", over="ignore"):
-            for i, (x, k) in enumerate(zip(at, values, strict=True)):
-                line = np.where(t >= x, k + np.where(t == x, 0, (t - x) * largest), np.inf)
-                result = np.fmin(result, line)
-                for y, k_y in zip(at[i + 1 :], values[i + 1 :], strict=True):
-                    share = np.clip((t - x) / (y - x), 0, 1)
-                    inside = (t >= x) & (t <= y)
-                    chord = np.where(share == 1, k_y, k + share * (k_y - k))
-                    result = np.fmin(result, np.where(inside, chord, np.inf))
-        return result
+        t = np.broadcast_to(t, full).reshape(-1, full[-1])
+        rows = np.arange(int(np.prod(self.shape))).reshape(self.shape)
+        rows = np.broadcast_to(rows, full[:-1]).ravel()
+        result = np.empty(t.shape)
+        for i, row in enumerate(rows):
+            x, k, slope = self._hulls[row]
+            past = t[i] > x[-1]
+            with np.errstate(invalid="ignore", over="ignore"):
+                line = k[-1] + (t[i] - x[-1]) * slope
+            result[i] = np.where(past, line, np.interp(t[i], x, k))
+        return result.reshape(full)
+
+    @cached_property
+    def _hulls(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
+        """Corners of the lower convex hull of (0, 0) and the points, and the slope past the last.
+
+        All chords are above it, and some on it. The last corner is the one from which a line with
+        the largest loss as slope is below all points.
+        """
+        order = np.array(self.orders)
+        at, hulls = np.append(0, order[np.isfinite(order)] - 1), []
+        largest = self.supremum("both").reshape(-1)
+        for row, slope in zip(self.divergences.reshape(-1, order.size), largest, strict=True):
+            corners = [(0.0, 0.0)]
+            for x, value in zip(
+                at[1:].tolist(), (at[1:] * row[: at.size - 1]).tolist(), strict=True
+            ):
+                if np.isinf(value):
+                    continue
+                while len(corners) > 1:
+                    (x0, k0), (x1, k1) = corners[-2:]
+                    if (k1 - k0) * (x - x0) < (value - k0) * (x1 - x0):
+                        break
+                    corners.pop()
+                corners.append((x, value))
+            while len(corners) > 1 and np.isfinite(slope):
+                (x0, k0), (x1, k1) = corners[-2:]
+                if k1 - k0 < slope * (x1 - x0):
+                    break
+                corners.pop()
+            x, k = np.array(corners).T
+            hulls.append((x, k, float(slope)))
+        return hulls
 
     def supremum(self, direction: str) -> np.ndarray:
         """The divergence of order infinity, if given."""

@@ -5,8 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpjax.accounting.leaks import Leak, Tails
-from dpjax.accounting.leaks._series import expm1_less, log1p
+from dpjax.accounting.leaks._table import Table, TabulatedLeak
 
 _UNIT = np.finfo(float).eps
 _REACH = 13.0  # standard deviations kept on each side: exp(-13^2 / 2) = exp(-84)
@@ -14,13 +13,11 @@ _ATOMS = 1 << 12  # losses of one table
 _MOST = 1 << 21  # losses before they are gathered
 _LEVELS = 128  # numbers of clones told apart
 _MOST_REPORTS = 1e9  # of reports: more count as that many
-_NEAR = 600.0  # exponents without a common factor
 _SLIP = 1e-11  # relative error of the chances
-_BLOCK = 1 << 18  # values held at once
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffled(Leak):
+class Shuffled(TabulatedLeak):
     """The reports of n people by one epsilon-private local randomizer R, in random order.
 
     With e = exp(epsilon) the laws R(x), R(x') of the report that differs are d Q0 + (1 - d) Q1 and
@@ -40,45 +37,6 @@ class Shuffled(Leak):
     epsilon: np.ndarray
     num_reports: np.ndarray
 
-    has_tails = True
-    max_nodes = 1 << 10
-
-    def cumulant(self, t: np.ndarray, direction: str) -> np.ndarray:
-        """Log of a sum over the losses."""
-        return self.cumulant_with_error(t, direction)[0]
-
-    @np.errstate(all="ignore")
-    def cumulant_with_error(self, t: np.ndarray, direction: str) -> tuple[np.ndarray, np.ndarray]:
-        """As E[exp(-L)] = 1, M - 1 is the mean of exp(t L) - 1 - t (1 - exp(-L)): second order."""
-        full = np.broadcast_shapes((*self.shape, 1), t.shape)
-        nodes = np.broadcast_to(t, full).reshape(-1, full[-1])
-        value, error = np.zeros(nodes.shape, t.dtype), np.zeros(nodes.shape)
-        for row, (losses, log_p) in enumerate(self._tables(full[:-1])):
-            if losses.size == 0:
-                continue
-            p, less = np.exp(log_p), expm1_less(-losses)
-            width = max(1, _BLOCK // losses.size)
-            for i in range(0, full[-1], width):
-                s = nodes[row, i : i + width]
-                x = s[:, None] * losses
-                near = np.real(x).max(1) < _NEAR
-                z = np.where(near[:, None], x, 0)
-                mean = expm1_less(z) @ p + s * (p @ less)
-                size = (np.minimum(np.abs(z), np.abs(z) ** 2) * (1 + np.exp(np.real(z)))) @ p
-                size = size + np.abs(s) * (p @ np.abs(less))
-                peak = (np.real(x) + log_p).max(1, keepdims=True)
-                turned = np.exp(x + log_p - peak)
-                far, modulus = turned.sum(1), np.abs(turned).sum(1)
-                here = value[row, i : i + width], error[row, i : i + width]
-                here[0][:] = np.where(near, log1p(mean), peak[:, 0] + np.log(far))
-                here[0][s == 0] = 0
-                turn = (1 + np.abs(s) * losses.max()) * modulus / np.abs(far)
-                unit = _SLIP + 64 * _UNIT
-                here[1][:] = unit * np.where(near, size / np.abs(1 + mean), turn)
-        return value.reshape(full), np.log1p(error).reshape(full) + _UNIT * np.abs(value).reshape(
-            full
-        )
-
     def supremum(self, direction: str) -> np.ndarray:
         """Epsilon: there may be no clone."""
         return np.broadcast_to(self.epsilon, self.shape)
@@ -88,47 +46,22 @@ class Shuffled(Leak):
         return np.where(np.isinf(self.epsilon), 1.0, np.zeros(self.shape))
 
     def log_delta_once(self, epsilon: np.ndarray, direction: str) -> np.ndarray:
-        """Log of the sum of p (1 - exp(epsilon - L)) over the losses above."""
-        wanted = np.broadcast_to(epsilon, np.broadcast_shapes(self.shape, epsilon.shape))
-        result = np.full(wanted.size, -np.inf)
-        for row, (losses, log_p) in enumerate(self._tables(wanted.shape)):
-            p = np.exp(log_p)
-            above = losses > wanted.ravel()[row]
-            delta = -p[above] @ np.expm1(wanted.ravel()[row] - losses[above]) if above.any() else 0
-            with np.errstate(divide="ignore"):
-                result[row] = np.log(delta) + 2 * _SLIP
-        return result.reshape(wanted.shape)
+        """As the sum, rounded up."""
+        return super().log_delta_once(epsilon, direction) + 2 * _SLIP
 
-    def tails(self, loss: np.ndarray, direction: str) -> Tails:
-        """Sums over the losses."""
-        shape = np.broadcast_shapes(self.shape, loss.shape)
-        wanted, tables = np.broadcast_to(loss, shape).ravel(), self._tables(self.shape)
-        rows = np.broadcast_to(np.arange(len(tables)).reshape(self.shape), shape).ravel()
-        sums = np.zeros((4, wanted.size))
-        for row, (losses, log_p) in enumerate(tables):
-            here = np.flatnonzero(rows == row)
-            at = np.searchsorted(losses, wanted[here], side="right")
-            for i, mass in enumerate((np.exp(log_p), np.exp(log_p - losses))):
-                sums[2 * i, here] = np.append(np.cumsum(mass[::-1])[::-1], 0.0)[at]
-                sums[2 * i + 1, here] = np.append(0.0, np.cumsum(mass))[at]
-        slip = 8 * _UNIT * (np.abs(loss) + self.epsilon)
-        p_above, p_below, q_above, q_below = sums.reshape(4, *shape)
-        return Tails(p_above, p_below, q_above, q_below, np.broadcast_to(slip, shape))
-
-    def _tables(self, shape: tuple[int, ...]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Losses and logs of chances, one row each; none where nothing, or everything, leaks."""
+    def _tables(self, shape: tuple[int, ...], direction: str) -> list[Table | None]:
+        """One for each pair of parameters; none where nothing, or everything, leaks."""
         pairs = zip(
             np.broadcast_to(self.epsilon, shape).ravel(),
             np.broadcast_to(self.num_reports, shape).ravel(),
             strict=True,
         )
-        nothing = np.zeros(0), np.zeros(0)
-        return [_table(float(e), float(n)) if 0 < e < np.inf else nothing for e, n in pairs]
+        return [_table(float(e), float(n)) if 0 < e < np.inf else None for e, n in pairs]
 
 
 @lru_cache(maxsize=64)
 @np.errstate(all="ignore")  # log 0 is the right limit throughout
-def _table(epsilon: float, num_reports: float) -> tuple[np.ndarray, np.ndarray]:
+def _table(epsilon: float, num_reports: float) -> Table:
     """The losses, rising, and the logs of their chances under P."""
     others = int(min(num_reports, _MOST_REPORTS)) - 1
     levels, (rare, log_rare) = _clones(others, min(np.exp(-epsilon), 1 - _UNIT))
@@ -158,7 +91,8 @@ def _table(epsilon: float, num_reports: float) -> tuple[np.ndarray, np.ndarray]:
     losses, chances = _gathered(np.concatenate(losses), np.concatenate(chances))
     every = np.concatenate([losses, *beyond]), np.concatenate([np.log(chances), *log_beyond])
     order = np.argsort(every[0])
-    return every[0][order], every[1][order]
+    losses, size = every[0][order], np.abs(every[0][order])
+    return Table(losses, every[1][order], 8 * _UNIT * np.where(size < 2, size, epsilon), _SLIP)
 
 
 def _loss(ratio: np.ndarray, epsilon: float) -> np.ndarray:
