@@ -2,9 +2,9 @@
 
 An experiment module has a TITLE, a SETTING (which data, which question), COLUMNS (the table's
 header), `run(trials, seed, progress)` that gives the rows, `draw(table)` that gives the figure,
-`report(table)` that gives its numbers as text and `reading(table)` that says in two sentences what
-one sees and what to do about it. A figure is drawn from the written CSV alone, so what is in the
-picture is in the table beside it.
+`report(table)` that gives its numbers as text and `reading(table)` that says in two or three
+sentences what one sees and what to do about it. A figure is drawn from the written CSV alone, so
+what is in the picture is in the table beside it.
 """
 
 # What the article needs: all of it runs when no name is given, and two runs give the same bytes.

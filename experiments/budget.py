@@ -56,7 +56,7 @@ def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows and what to do about it, in two sentences."""
+    """What the figure shows and what to do about it, in a few sentences."""
     epsilon = {
         (mechanism, accountant): table.where(mechanism=mechanism, accountant=accountant)["epsilon"]
         for mechanism in LOSS
@@ -74,12 +74,12 @@ def reading(table: Table) -> str:
         return f"{row['epsilon'][0]:.3g}"
 
     return (
-        f"After a hundred answers basic composition counts epsilon {after('laplace', 'basic')} for"
-        f" Laplace noise, of which {after('laplace', 'exact')} is true, and for Gaussian noise of"
-        f" the same error {after('gaussian', 'exact')} is true, all at delta {article.DELTA:g}. Fix"
-        " the number of queries beforehand and let a tight accountant count: Rényi accounting with"
-        f" the improved conversion overstates epsilon by at most {most:.0%} here, basic"
-        f" composition up to {np.max(basically / exactly):.0f} times."
+        "After a hundred answers with Laplace noise basic composition counts epsilon"
+        f" {after('laplace', 'basic')} where {after('laplace', 'exact')} is true; with Gaussian"
+        f" noise of the same error {after('gaussian', 'exact')} is true, all at delta"
+        f" {article.DELTA:g}. Rényi accounting with the improved conversion overstates epsilon by"
+        f" at most {most:.0%} here, basic composition up to {np.max(basically / exactly):.0f}"
+        " times. Fix the number of queries beforehand, and let a tight accountant count."
     )
 
 

@@ -133,16 +133,16 @@ def report(table: Table) -> str:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows and what to do about it, in two sentences."""
+    """What the figure shows and what to do about it, in a few sentences."""
     strict, loose = (table.where(part="best", epsilon=e) for e in (EPSILONS[0], EPSILONS[-1]))
     nobody = table.where(part="curve", epsilon=EPSILONS[0], bound=350)["rmse_theory"][0]
     return (
-        f"The best bound falls with the budget, from {loose['bound'][0]:.0f} points at epsilon"
-        f" {EPSILONS[-1]:g} to {strict['bound'][0]:.0f} at epsilon {EPSILONS[0]:g}, where clipping"
-        f" shifts the mean by {-strict['bias'][0]:.0f} points and noise moves it by"
-        f" {strict['noise_theory'][0]:.0f}, while a bound that clips nobody would cost"
-        f" {nobody:.0f}. Choose a bound to match your epsilon from what was known before the data:"
-        " to look at them for it spends budget too."
+        f"The smaller the budget, the lower the best bound: {loose['bound'][0]:.0f} points at"
+        f" epsilon {EPSILONS[-1]:g}, and {strict['bound'][0]:.0f} at epsilon {EPSILONS[0]:g}. There"
+        f" clipping shifts the mean by {-strict['bias'][0]:.0f} points and noise adds an error of"
+        f" {strict['noise_theory'][0]:.0f}, but a bound that clips nobody would cost {nobody:.0f}."
+        " Choose the bound for your epsilon, from what was known before the data: looking at them"
+        " spends budget too."
     )
 
 

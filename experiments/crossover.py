@@ -168,7 +168,7 @@ def report(table: Table) -> str:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows and what to do about it, in two sentences."""
+    """What the figure shows and what to do about it, in a few sentences."""
     first = {
         (incumbent, design): table.where(part="crossing", incumbent=incumbent, design=design)[
             "first_integer"
@@ -186,11 +186,11 @@ def reading(table: Table) -> str:
     return (
         f"At epsilon {EPSILON:g} Laplace noise has the smaller error up to {exactly - 1:.0f}"
         f" queries and Gaussian noise from {exactly:.0f} on, if exact accounting keeps both"
-        " budgets; whoever trusts basic composition and the classic Rényi conversion waits until"
-        f" {first['laplace_basic', 'gaussian_renyi_classic']:.0f}. So take Laplace noise for few"
+        " budgets; basic composition and the classic Rényi conversion put the change at"
+        f" {first['laplace_basic', 'gaussian_renyi_classic']:.0f}. Take Laplace noise for few"
         f" queries and Gaussian noise for many: at {UP_TO} queries its error is"
-        f" {last['gaussian_exact']:.0f}, against {last['laplace_exact']:.0f} for Laplace noise, and"
-        f" {last['laplace_basic']:.0f} if that is counted by basic composition."
+        f" {last['gaussian_exact']:.0f}, against {last['laplace_exact']:.0f} for Laplace noise, or"
+        f" {last['laplace_basic']:.0f} where that is counted by basic composition."
     )
 
 

@@ -74,7 +74,7 @@ def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows and what to do about it, in two sentences."""
+    """What the figure shows and what to do about it, in a few sentences."""
     within = {
         (mechanism, epsilon): float(LAWS[mechanism](rows["scale"][0]).abs_quantile(0.95))
         for mechanism in LOOK

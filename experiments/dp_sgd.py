@@ -216,7 +216,7 @@ def report(table: Table) -> str:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows and what to do about it, in two sentences."""
+    """What the figure shows and what to do about it, in a few sentences."""
     accuracy, audit = table.where(part="accuracy"), table.where(part="audit")
 
     def percent(accountant: str, epsilon: float) -> str:
@@ -230,9 +230,9 @@ def reading(table: Table) -> str:
         f" right at epsilon 1, {percent('exact', 3.0)} at 3 and {percent('exact', 8.0)} at 8,"
         f" against {percent('none', np.inf)} without privacy; with basic composition, which asks"
         f" for far more noise, {percent('basic', 1.0)}, {percent('basic', 3.0)} and"
-        f" {percent('basic', 8.0)}. Use a tight accountant, and audit the training: canaries prove"
-        f" at most {best:.1f} of a claimed 8 where all is right, and {wrong:.1f} of a claimed 1"
-        " where the mean gradient is clipped instead of each record's."
+        f" {percent('basic', 8.0)}. Canaries prove at most {best:.1f} of a claimed 8 where all is"
+        f" right, but {wrong:.1f} of a claimed 1 where the mean gradient is clipped instead of each"
+        " record's. Use a tight accountant, and audit the training."
     )
 
 

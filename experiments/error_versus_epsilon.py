@@ -89,17 +89,17 @@ def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows and what to do about it, in two sentences."""
+    """What the figure shows and what to do about it, in a few sentences."""
     laplace = table.where(design="laplace", epsilon=1.0)
     gaussian_rows = table.where(design="gaussian_exact", epsilon=1.0)
     unsafe = float(gaussian.customary_unsafe_epsilon(article.DELTA))
     return (
         f"At epsilon 1 the noisy count is typically off by {digits(laplace['rmse'])} people (RMSE)"
         f" with Laplace noise and by {digits(gaussian_rows['rmse'])} with Gaussian noise at delta"
-        f" {article.DELTA:g}, and a tenth of the epsilon costs ten times the error with Laplace"
-        " noise. Read off the epsilon at the error that you can bear, and calibrate Gaussian noise"
-        " exactly: the customary formula adds more than needed at small epsilon, and from epsilon"
-        f" {unsafe:.2f} on less than its claim takes."
+        f" {article.DELTA:g}; a tenth of the epsilon costs ten times the error with Laplace noise."
+        " The customary Gaussian formula adds more noise than needed at small epsilon, and from"
+        f" epsilon {unsafe:.2f} on less than its claim takes. Read off the epsilon at the error"
+        " that you can bear, and calibrate Gaussian noise exactly."
     )
 
 

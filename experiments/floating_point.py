@@ -233,7 +233,7 @@ def beyond_reach(outcomes: np.ndarray, scale: float) -> tuple[float, float]:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows and what to do about it, in two sentences."""
+    """What the figure shows and what to do about it, in a few sentences."""
     rows = table.where(part="support", noise="laplace")
     share = {
         (sampler, remedy): rows.where(sampler=sampler, remedy=remedy)["share_betraying"][0]
@@ -242,14 +242,13 @@ def reading(table: Table) -> str:
     tail = table.where(part="tail", noise="gaussian", scale=1.0)
     beyond = max(tail["share_betraying"][0], tail["share_betraying_neighbour"][0])
     return (
-        f"Of the answers with textbook Laplace noise {share['jax.random float32', 'none']:.0%} in"
+        f"With textbook Laplace noise {share['jax.random float32', 'none']:.0%} of the answers in"
         f" float32 and {share['jax.random float64', 'none']:.0%} in float64 can come from one of"
         " the two only; rounding to 1/1024 leaves"
         f" {share['jax.random float32', 'rounded to 1/1024']:.2%}, and snapping to whole steps or"
-        " noise on whole numbers nothing that shows. Release real data with a library that is made"
-        " for it: float32 noise also ends early, so that with Gaussian noise a share"
-        f" {beyond:.3g} of the answers is out of the neighbour's reach, more than a delta of"
-        f" {article.DELTA:g}."
+        " noise on whole numbers nothing that shows. Noise in float32 also ends early: a share"
+        f" {beyond:.3g} of the answers with Gaussian noise is out of the neighbour's reach, more"
+        f" than a delta of {article.DELTA:g}. Release real data with a library that is made for it."
     )
 
 

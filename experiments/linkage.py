@@ -195,19 +195,16 @@ def report(table: Table) -> str:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows and what to do about it, in two sentences."""
-    unique = table.where(part="unique", columns=4.0)
-    recorded, wide = (unique.where(detail=detail)["unique"][0] for detail in ("recorded", "wide"))
+    """What the figure shows and what to do about it, in a few sentences."""
     three = table.where(part="unique", columns=3.0, detail="recorded")["unique"][0]
-    noisy, coarse = (table.where(part="histogram", detail=d) for d in ("recorded", "wide"))
+    wide = table.where(part="unique", columns=4.0, detail="wide")["unique"][0]
+    coarse = table.where(part="histogram", detail="wide")
     return (
-        f"Age, sex and BMI single out {three:.0f} of 442 patients, blood pressure beside them"
-        f" {recorded:.0f}, and even bands of 20 years, 10 kg/m² and 20 mmHg leave {wide:.0f} alone:"
-        " to leave out names protects nobody. Release noisy counts of few wide cells: at epsilon"
-        f" {EPSILON:g} a histogram of all values shows a one in {noisy['false'][0]:,.0f} cells of"
-        f" nobody beside {noisy['found'][0]:.0f} true ones, and one of wide bands has an error of"
-        f" {coarse['rmse'][0]:.1f} patients a cell (RMSE), with {coarse['right'][0]:.0%} of its"
-        " ones true."
+        f"Age, sex and BMI single out {three:.0f} of the 442 patients, and even bands of 20 years,"
+        f" 10 kg/m² and 20 mmHg leave {wide:.0f} of them alone: to leave out names protects nobody."
+        f" In a noisy histogram of these bands, at epsilon {EPSILON:g}, each count is off by"
+        f" {coarse['rmse'][0]:.1f} patients (RMSE), and of the cells that show exactly one patient"
+        f" {coarse['right'][0]:.0%} are right. Publish noisy counts of wide cells, and not rows."
     )
 
 

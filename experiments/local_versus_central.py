@@ -152,7 +152,7 @@ def report(table: Table) -> str:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows and what to do about it, in two sentences."""
+    """What the figure shows and what to do about it, in a few sentences."""
     rows = table.where(part="needed")
     people = {
         mechanism: f"{np.ceil(number):,.0f}"
@@ -160,10 +160,10 @@ def reading(table: Table) -> str:
     }
     return (
         "For an error of one percentage point (RMSE) a trusted curator needs"
-        f" {people['laplace']} people, randomized response to a yes-or-no question"
+        f" {people['laplace']} people. Randomized response to a yes-or-no question needs"
         f" {people['randomized_response']} and optimized unary encoding of all {CATEGORIES} answers"
-        f" {people['optimized_unary']}, and the gap widens with every person more. Collect data"
-        " locally only where nobody can be trusted with them, and then ask that many people."
+        f" {people['optimized_unary']}, and the gap widens with more people. Collect data locally"
+        " only where nobody can be trusted with them."
     )
 
 

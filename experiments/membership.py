@@ -194,7 +194,7 @@ def report(table: Table) -> str:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows and what to do about it, in two sentences."""
+    """What the figure shows and what to do about it, in a few sentences."""
     rows = table.where(part="advantage", epsilon=1.0)
     laplace, normal = (rows.where(design=design)["advantage"][0] for design in LAWS)
     laplace_scale, gaussian_scale = (rows.where(design=design)["scale"][0] for design in LAWS)
@@ -204,10 +204,10 @@ def reading(table: Table) -> str:
     return (
         f"At epsilon 1 the attacker's advantage is {laplace:.3f} with Laplace noise and"
         f" {normal:.3f} with Gaussian noise at delta {DELTA:g}, whose error is {error:.1f} times as"
-        f" large, where the guarantee allows {rows['advantage_bound'][0]:.3f}. Look at the risk of"
-        " the mechanism and not at epsilon alone: at epsilon 4 and 1% of false alarms the guarantee"
-        f" allows {few['tpr_bound'][0]:.0%} of the members to be found, of which Laplace noise"
-        f" gives away {laplace_few:.0%} and Gaussian noise {gaussian_few:.0%}."
+        f" large; the guarantee would allow {rows['advantage_bound'][0]:.3f}. At epsilon 4 and 1%"
+        f" of false alarms the attacker finds {laplace_few:.0%} of the members behind Laplace noise"
+        f" and {gaussian_few:.0%} behind Gaussian noise. Look at the risk of the mechanism, and not"
+        " at epsilon alone."
     )
 
 

@@ -136,7 +136,7 @@ def report(table: Table) -> str:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows and what to do about it, in two sentences."""
+    """What the figure shows and what to do about it, in a few sentences."""
     rows = table.where(epsilon=0.1)
     right = {m: rows.where(mechanism=m)["right_theory"][0] for m in LAWS}
     lost = {m: rows.where(mechanism=m)["lost_theory"][0] for m in LAWS}

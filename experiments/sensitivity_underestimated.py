@@ -91,7 +91,7 @@ def true_epsilon(design: str, factor: float, scale: float) -> float:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows and what to do about it, in two sentences."""
+    """What the figure shows and what to do about it, in a few sentences."""
     twice = {
         (design, kind): table.where(design=design, audit=kind, factor=2.0)
         for design, kind in AUDITS
@@ -99,13 +99,12 @@ def reading(table: Table) -> str:
     laplace, gauss = twice["laplace", "counting"], twice["gaussian", "gaussian"]
     counted = twice["gaussian", "counting"]["epsilon_proven"][0]
     return (
-        f"A record of twice the bound makes the true epsilon {laplace['epsilon_true'][0]:.3g} with"
-        f" Laplace noise and {gauss['epsilon_true'][0]:.3g} with Gaussian noise instead of"
-        f" {EPSILON:g}, and audits of {laplace['trials'][0]:,.0f} trials prove"
-        f" {laplace['epsilon_proven'][0]:.3g} and {gauss['epsilon_proven'][0]:.3g} of it (by"
-        f" counting {counted:.3g} of the latter, whose events are as rare as delta"
-        f" {article.DELTA:g}). Clip every record in the program, and audit that program: no noise"
-        " makes up for a bound that does not hold."
+        f"If a record is twice the bound, the true epsilon is {laplace['epsilon_true'][0]:.3g} with"
+        f" Laplace noise and {gauss['epsilon_true'][0]:.3g} with Gaussian noise, and not the"
+        f" {EPSILON:g} that is claimed. Audits of {laplace['trials'][0]:,.0f} trials prove"
+        f" {laplace['epsilon_proven'][0]:.3g} and {gauss['epsilon_proven'][0]:.3g} of it, the"
+        f" latter by assuming a Gaussian trade-off; by counting it would be {counted:.3g}. Clip"
+        " every record in the program, and audit that program."
     )
 
 

@@ -174,7 +174,7 @@ def report(table: Table) -> str:
 
 
 def reading(table: Table) -> str:
-    """What the figure shows and what to do about it, in two sentences."""
+    """What the figure shows and what to do about it, in a few sentences."""
     rows = table.where(part="crossing")
     first = {
         (measure, mechanism): f"{dimension:.0f}"

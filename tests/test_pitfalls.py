@@ -108,7 +108,7 @@ def test_audit_by_bits_contradicts_floats_and_lets_remedies_pass():
 @pytest.mark.parametrize(
     "name", ["sensitivity_underestimated", "gaussian_out_of_range", "floating_point"]
 )
-def test_reading_is_two_sentences_without_a_missing_number(name):
+def test_reading_is_a_few_sentences_without_a_missing_number(name):
     rows, experiment = load(name)
     text = experiment.reading(rows)
     assert "nan" not in text
