@@ -1,6 +1,7 @@
 """Audits end to end: no more often wrong than they say, sharp, and able to find planted faults."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +22,9 @@ def normal(scale):
     return functools.partial(dpjax.gaussian, scale=float(scale))
 
 
-def bounds(mechanism, value, neighbour, trials, repeats, delta):
+def bounds(mechanism, value, neighbour, trials, repeats, **options):
     found = [
-        audit(jax.random.key(seed), mechanism, value, neighbour, trials, delta=delta)
+        audit(jax.random.key(seed), mechanism, value, neighbour, trials, **options)
         for seed in range(repeats)
     ]
     assert all(0 <= each.epsilon <= each.limit for each in found)
@@ -45,6 +46,12 @@ def bounds(mechanism, value, neighbour, trials, repeats, delta):
 def test_identical_worlds_are_told_apart_no_more_often_than_the_confidence_allows(trials, repeats):
     found = bounds(LAPLACE, 319.0, 319.0, trials, repeats, delta=0.0)
     assert np.sum(found > 0) <= stats.binom.isf(1e-6, repeats, 0.05)
+
+
+@pytest.mark.slow
+def test_identical_worlds_have_the_same_bits_as_often_as_the_confidence_says():
+    found = bounds(LAPLACE, 1.0, 1.0, 3_000, 40, delta=0.0, float_bits=True)
+    assert np.sum(found > 0) <= stats.binom.isf(1e-6, 40, 0.05)
 
 
 @pytest.mark.slow
@@ -235,6 +242,36 @@ def test_float_bits_find_textbook_noise_and_say_that_it_is_the_implementation(ke
 def test_float_bits_let_noise_on_a_coarse_grid_pass(key):
     found = audit(key, on_a_grid, 0.0, 1.0, 100_000, delta=0.0, float_bits=True, confidence=0.999)
     assert 0.2 < found.epsilon <= 1
+
+
+GRID = np.float32(2.0**-20)
+
+
+def grid_noise_added(key, value):
+    """Safe noise of scale 1 on a fine grid, and the answer not rounded to it."""
+    steps = dpjax.discrete_laplace(key, jnp.zeros(value.shape, np.int32), scale=2.0**20)
+    return value + steps.astype(np.float32) * GRID
+
+
+def rounded_first(key, value):
+    return grid_noise_added(key, jnp.round(value / GRID) * GRID)
+
+
+@pytest.mark.slow
+def test_float_bits_find_an_answer_off_the_grid_of_its_noise(key):
+    """By the last bits: both answers have no trailing zeros to tell them apart."""
+    one, two, three = jax.random.split(key, 3)
+    options: dict[str, Any] = {"delta": 0.0, "confidence": 0.999}
+    arguments = grid_noise_added, 0.3, 0.7, 100_000
+    seen = []
+    found = audit(
+        one, *arguments, **options, float_bits=True, progress=lambda *told: seen.append(told)
+    )
+    assert found.epsilon > 0.9 * found.limit
+    assert seen[-1] == (250_000, 250_000)
+    assert audit(two, *arguments, **options).epsilon <= 0.4  # the sizes tell what they should
+    right = audit(three, rounded_first, *arguments[1:], **options, float_bits=True)
+    assert 0.2 < right.epsilon <= 0.4
 
 
 @pytest.mark.slow

@@ -82,7 +82,9 @@ def test_the_right_tail_is_chosen_of_known_counts():
     edges = np.append(np.arange(1.0, 10), np.full(events.EDGES - 9, np.inf))
     counts = np.zeros((2, events.EDGES + 1), int)
     counts[0, :10], counts[1, :10] = 1000, np.where(np.arange(10) < 7, 1300, 300)
-    event, bins, likelier = events.choose(counts, counts, edges, pure, trials=30_000, level=0.025)
+    event, bins, likelier, _ = events.choose(
+        counts, counts, edges, pure, trials=30_000, level=0.025
+    )
     assert str(event) == "score >= 7, likelier on value"
     assert np.flatnonzero(bins[:10]).tolist() == [7, 8, 9]
     assert likelier == 0
@@ -92,7 +94,7 @@ def test_scattered_bins_are_found_and_written_as_intervals():
     edges = np.append(np.arange(1.0, 10), np.full(events.EDGES - 9, np.inf))
     counts = np.zeros((2, events.EDGES + 1), int)
     counts[1, :10], counts[0, :10] = 1000, np.where(np.isin(np.arange(10), [0, 4, 5, 9]), 50, 1600)
-    event, _, likelier = events.choose(counts, counts, edges, pure, trials=30_000, level=0.025)
+    event, _, likelier, _ = events.choose(counts, counts, edges, pure, trials=30_000, level=0.025)
     assert event.intervals == ((-np.inf, 1.0), (4.0, 6.0), (9.0, np.inf))
     assert str(event) == "score < 1 or 4 <= score < 6 or score >= 9, likelier on neighbour"
     assert likelier == 1
@@ -112,7 +114,9 @@ def test_counts_that_chose_the_event_would_claim_too_much_and_others_do_not():
     for _ in range(60):
         counts, fresh = rng.multinomial(20_000, np.full(200, 1 / 200), size=(2, 2))
         padded = np.hstack([counts, np.zeros((2, events.EDGES + 1 - 200), int)])
-        _, bins, likelier = events.choose(padded, padded, edges, pure, trials=20_000, level=0.025)
+        _, bins, likelier, _ = events.choose(
+            padded, padded, edges, pure, trials=20_000, level=0.025
+        )
         own, other = (each[:, bins[:200]].sum(axis=1) for each in (counts, fresh))
         wrong += bound_of(own, likelier) > 0
         right += bound_of(other, likelier) > 0
@@ -160,7 +164,7 @@ def test_linear_score_of_equal_or_constant_samples_is_finite():
 @pytest.mark.parametrize(("dtype", "bits"), [(jnp.float32, 23), (jnp.float16, 10)])
 def test_representation_tells_trailing_zeros_and_exponent(dtype, bits):
     numbers = jnp.array([1.0, 1.5, 1.75, -1.75, 2.0, 0.0, -0.0], dtype)
-    code = np.asarray(scores.representation(numbers))
+    code = np.asarray(scores.trailing_zeros(numbers))
     one = code[0]
     assert code[1] == one - 1  # one bit of the fraction is set: one zero less
     assert code[2] == one - 2
@@ -168,7 +172,17 @@ def test_representation_tells_trailing_zeros_and_exponent(dtype, bits):
     assert code[4] == one + bits + 1  # the next exponent
     assert code[5:].tolist() == [bits, -1 - bits]
     last = jnp.nextafter(jnp.ones((), dtype), jnp.full((), 2, dtype))
-    assert scores.representation(last[None])[0] == one - bits
+    assert scores.trailing_zeros(last[None])[0] == one - bits
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float16])
+def test_representation_tells_the_last_four_bits(dtype):
+    step = jnp.finfo(dtype).eps
+    numbers = 1 + jnp.arange(17, dtype=dtype) * step
+    code = np.asarray(scores.lowest_bits(numbers))
+    assert (code - code[0]).tolist() == [*range(16), 0]
+    np.testing.assert_array_equal(scores.lowest_bits(-numbers), -1 - code)
+    np.testing.assert_array_equal(scores.lowest_bits(numbers * 2), code + 16)
 
 
 # Counting in blocks

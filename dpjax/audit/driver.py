@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
@@ -59,9 +60,12 @@ def audit(
         confidence: in (0, 1).
         score: pure, from answers with trials in front to one number for each, of answers alone.
             None: by the shape of the answers. Whole numbers beyond 2^24 are rounded.
-        float_bits: look at sign, exponent and trailing zeros of the float instead of its size, for
-            textbook noise betrays there what it was added to. Needs a score for vectors.
-        progress: called as `progress(done, total)` with trials of both neighbours.
+        float_bits: look at the representation instead of the size: sign, exponent, and either
+            the trailing zeros of the fraction, where textbook noise betrays what it was added to,
+            or its last four bits, where noise on a grid betrays an answer that was off the grid.
+            Holes in the support without such a pattern it does not see. Needs a score for vectors.
+        progress: called as `progress(done, total)` with trials of both neighbours, those that
+            choose counted for each of the two with `float_bits`.
 
     Returns:
         The bound, the event and its counts, the largest bound that so many trials can give, and
@@ -200,21 +204,22 @@ def _prove(
         [World(seed, mechanism, each) for seed, each in zip(part, values, strict=True)]
         for part in (seeds[:2], seeds[2:4], seeds[4:])
     )
-    report = _reporter(progress, 2 * trials)
     order, judge = trials // 8, trials // 4 - trials // 8
     left = trials - order - judge
     samples = _samples(first, order)
-    scoring = scores.choose(samples, score, float_bits=float_bits)
-    scored = np.asarray(scoring(samples[0])), np.asarray(scoring(samples[1]))
-    edges = events.edges_between(scored)
-    event, bins, likelier = events.choose(
-        count(first, scoring, edges, order, report),
-        count(second, scoring, edges, judge, report),
-        edges,
-        proof,
-        trials=left,
-        level=level,
-    )
+    scorings = scores.candidates(samples, score, float_bits=float_bits)
+    report = _reporter(progress, 2 * (left + len(scorings) * (order + judge)))
+
+    def chosen(scoring: Partial) -> tuple[Partial, np.ndarray, events.Choice]:
+        scored = np.asarray(scoring(samples[0])), np.asarray(scoring(samples[1]))
+        edges = events.edges_between(scored)
+        ordered = count(first, scoring, edges, order, report)
+        judged = count(second, scoring, edges, judge, report)
+        choice = events.choose(ordered, judged, edges, proof, trials=left, level=level)
+        return scoring, edges, choice
+
+    scoring, edges, choice = max(map(chosen, scorings), key=lambda found: found[2].promise)
+    event, bins, likelier, _ = choice
     hits = count(last, scoring, edges, left, report)[:, bins].sum(axis=1)
     lower, _ = clopper_pearson([hits[likelier], left], left, level=level)
     _, upper = clopper_pearson([hits[1 - likelier], 0], left, level=level)

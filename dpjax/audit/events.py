@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,6 +54,22 @@ def _in_words(low: float, high: float) -> str:
     return f"score < {high:.6g}" if np.isinf(low) else f"{low:.6g} <= score < {high:.6g}"
 
 
+class Choice(NamedTuple):
+    """An event to count.
+
+    Attributes:
+        event: in words and intervals.
+        bins: (bins,) of bool, those of the histogram that make it up.
+        likelier: the world where it is likelier, 0 or 1.
+        promise: what it may prove, by the counts that chose it.
+    """
+
+    event: Event
+    bins: np.ndarray
+    likelier: int
+    promise: float
+
+
 def edges_between(samples: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Edges at the quantiles of both samples, close together in the tails, and around atoms.
 
@@ -88,7 +105,7 @@ def choose(
     *,
     trials: int,
     level: float,
-) -> tuple[Event, np.ndarray, int]:
+) -> Choice:
     """The event that promises most from so many trials: a tail, or the bins of greatest ratios.
 
     Bins are put in the order of their ratios by one set of counts and judged by another, for among
@@ -104,7 +121,7 @@ def choose(
         level: of each bound then.
 
     Returns:
-        The event, its bins (of bool) and the world where it is likelier, 0 or 1.
+        The event and what it promises.
     """
     upwards = np.arange(first.shape[1])
     best, chosen, where = -np.inf, np.zeros(upwards.size, bool), 0
@@ -129,7 +146,8 @@ def choose(
                 best, where = promised.max(), world
                 chosen = np.zeros(upwards.size, bool)
                 chosen[order[: ends[np.argmax(promised)] + 1]] = True
-    return Event(_intervals(chosen, edges), ("value", "neighbour")[where]), chosen, where
+    event = Event(_intervals(chosen, edges), ("value", "neighbour")[where])
+    return Choice(event, chosen, where, float(best))
 
 
 def _by_ratio(here: np.ndarray, there: np.ndarray) -> np.ndarray:

@@ -55,23 +55,43 @@ def fit_linear(answers: Array, others: Array) -> Partial:
     return Partial(linear, jnp.asarray(weights / size, float), jnp.asarray(middle, float))
 
 
-def representation(answers: Array) -> Array:
+def trailing_zeros(answers: Array) -> Array:
     """A code of sign, exponent and the number of trailing zeros of a float's fraction.
 
     Noise added to 1 has the last bit of a number near 1, whatever is left when both nearly cancel;
     noise added to 0 has the last bit of the noise. The zeros at the end tell them apart
     (Mironov 2012).
     """
-    info = jnp.finfo(answers.dtype)
-    unsigned = np.dtype(f"uint{info.bits}")
-    word = lax.bitcast_convert_type(answers, unsigned)
-    fraction = word & unsigned.type((1 << info.nmant) - 1)
+    word, kind = _word(answers)
+    fraction = word & kind.type((1 << jnp.finfo(answers.dtype).nmant) - 1)
     # the lowest bit set, with one above the fraction so that there is one
-    marked = fraction | unsigned.type(1 << info.nmant)
-    lowest = marked & (~marked + unsigned.type(1))
-    zeros = lax.population_count(lowest - unsigned.type(1)).astype(np.int32)
-    exponent = (word << unsigned.type(1)) >> unsigned.type(info.nmant + 1)
-    code = exponent.astype(np.int32) * (info.nmant + 1) + zeros  # below 2^17
+    marked = fraction | kind.type(1 << jnp.finfo(answers.dtype).nmant)
+    lowest = marked & (~marked + kind.type(1))
+    zeros = lax.population_count(lowest - kind.type(1))
+    return _with_exponent(answers, zeros, jnp.finfo(answers.dtype).nmant + 1)
+
+
+def lowest_bits(answers: Array) -> Array:
+    """A code of sign, exponent and the last four bits of a float's fraction.
+
+    Noise on a grid, however safe, keeps the last bits of what it was added to, if that was not put
+    on the grid first.
+    """
+    word, kind = _word(answers)
+    return _with_exponent(answers, word & kind.type(15), 16)
+
+
+def _word(answers: Array) -> tuple[Array, np.dtype]:
+    """The bits of floats as whole numbers, and their type."""
+    kind = np.dtype(f"uint{jnp.finfo(answers.dtype).bits}")
+    return lax.bitcast_convert_type(answers, kind), kind
+
+
+def _with_exponent(answers: Array, number: Array, numbers: int) -> Array:
+    """One code of sign, exponent and a number below `numbers`; whole, and below 2^17."""
+    word, kind = _word(answers)
+    exponent = (word << kind.type(1)) >> kind.type(jnp.finfo(answers.dtype).nmant + 1)
+    code = exponent.astype(np.int32) * numbers + number.astype(np.int32)
     return jnp.where(jnp.signbit(answers), -1 - code, code).astype(np.float32)
 
 
@@ -95,10 +115,10 @@ def _rows(answers: Array) -> Array:
     return itself(answers).astype(float).reshape(answers.shape[0], -1)
 
 
-def choose(
+def candidates(
     samples: tuple[Any, Any], score: Callable[[Any], Any] | None, *, float_bits: bool
-) -> Partial:
-    """The score of an audit: the user's, or by the shape of the answers.
+) -> list[Partial]:
+    """The scores among which an audit may choose: the user's, or by the shape of the answers.
 
     Args:
         samples: answers of each world, trials in front.
@@ -132,7 +152,7 @@ def choose(
     if jnp.issubdtype(shape.dtype, jnp.complexfloating):
         raise TypeError(f"score(answers) is {shape.dtype}: expected real numbers")
     if not float_bits:
-        return then(chosen, itself)
+        return [then(chosen, itself)]
     if not jnp.issubdtype(shape.dtype, jnp.floating):
         raise TypeError(f"float_bits = True: expected floats to look at, got {shape.dtype}")
-    return then(chosen, representation)
+    return [then(chosen, trailing_zeros), then(chosen, lowest_bits)]
