@@ -183,7 +183,7 @@ def draw(table: Table) -> Figure:
         xlabel="Bound that values are clipped to (points of progression)",
     )
     ax.set_ylabel("RMSE of the mean, Laplace noise (points)")
-    ax.set_title("A clipped mean of 442 patients: bias against noise")
+    ax.set_title("The smaller ε, the lower the best bound (mean of 442 patients)")
     style.name(ax, "bias alone", (326, 0.3), style.LAPLACE, fontsize=8.5)
     trials = style.power(table.where(part="simulated")["trials"][0])
     style.note(

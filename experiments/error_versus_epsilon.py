@@ -189,7 +189,7 @@ def _draw_error(ax: Axes, table: Table) -> None:
     style.log_axis(ax, "y", (0.1, 1, 10, 100))
     ax.set(xlim=XLIM, ylim=(0.06, 170), ylabel="RMSE of one count (people)")
     ax.set_xlabel("ε of one query (Laplace: δ = 0; Gaussian: δ = $10^{-5}$)")
-    ax.set_title("The error that a guarantee costs")
+    ax.set_title("One knob: the smaller the epsilon, the larger the error")
     style.note(
         ax, f"lines: theory; points: simulated, {style.power(table['trials'][0])} trials each"
     )

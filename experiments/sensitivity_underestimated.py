@@ -150,7 +150,7 @@ def draw(table: Table) -> Figure:
     ax.set(xlim=(0.95, 11.5), ylim=(0.45, 32))
     ax.set_xlabel("Largest record over the bound that the noise was made for")
     ax.set_ylabel("ε (Laplace: δ = 0; Gaussian: δ = $10^{-5}$)")
-    ax.set_title(TITLE)
+    ax.set_title("The leak grows with the record that the bound leaves out")
     trials = style.power(table["trials"][0])
     ax.text(11.2, EPSILON * 0.95, "claimed", ha="right", **style.SMALL)
     most = f"the most that {trials} trials can prove by counting"
