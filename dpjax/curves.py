@@ -96,7 +96,7 @@ def gaussian(
     """
     sigma = calibrate.noise_multiplier(loss.gaussian, epsilon, delta, accountant=accountant)
     split = accountant(4 * loss.gaussian(2 * sigma), np.asarray(delta))
-    if not np.allclose(split, accountant(loss.gaussian(sigma), np.asarray(delta)), rtol=1e-6):
+    if not np.allclose(split, epsilon, rtol=1e-6):
         raise ValueError(
             f"accountant = {accountant}: expected one that reads the whole composition;"
             " this one splits the budget, so use curves.calibrated"

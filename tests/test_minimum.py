@@ -43,3 +43,15 @@ def test_few_nodes_are_asked_for():
 
     quasi_convex_minimum(function, np.array(-7.0), np.array(7.0), 2.4, (-42.0, 42.0))
     assert sum(asked) < 50
+
+
+def test_a_sharp_bend_is_found_too():
+    where = np.array([-3.21, 0.123])
+
+    def function(x):
+        u = x - where[:, None]
+        return 2 + np.where(u < 0, -u, 50 * u)
+
+    place, value = quasi_convex_minimum(function, np.full(2, -7.0), np.full(2, 7.0), 2.4)
+    np.testing.assert_allclose(place, where, atol=1e-5)
+    np.testing.assert_allclose(value, 2, atol=1e-5)

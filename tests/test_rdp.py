@@ -6,7 +6,7 @@ import pytest
 from dp_accounting.rdp import rdp_privacy_accountant
 from scipy import optimize
 
-from dpjax.accounting import gaussian, loss, rdp
+from dpjax.accounting import exact, gaussian, loss, rdp
 
 DELTA = 1e-5
 DELTAS = st.floats(-30, -0.3).map(lambda x: 10.0**x)
@@ -260,3 +260,12 @@ def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match="expected") as error:
         call()
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("conversion", rdp.CONVERSIONS)
+@pytest.mark.parametrize(("q", "count", "delta"), [(0.003, 10, 0.003), (0.003, 99, 0.02)])
+def test_rounding_near_order_1_is_no_bound(q, count, delta, conversion):
+    # the best order of "optimal" is near 1 here, where the divergence falls below its rounding
+    steps = count * loss.sampled_gaussian(q, 0.5)
+    bracket = exact.epsilon_bracket(steps, delta)
+    assert rdp.epsilon(steps, delta, conversion=conversion) >= bracket.lower

@@ -7,6 +7,8 @@ import numpy as np
 from dpjax.accounting._typing import Reals
 
 _POLISH = (1e-2, 1e-2, 1e-3)  # steps of the last Newton rounds, in units of x
+_STENCIL = np.arange(-2, 3)
+_SLOPE, _CURVATURE = np.array([1, -8, 0, 8, -1]) / 12, np.array([-1, 16, -30, 16, -1]) / 12
 
 
 def quasi_convex_minimum(
@@ -19,8 +21,9 @@ def quasi_convex_minimum(
     """Where a quasi-convex function (it only falls, then only rises) is least, and how low.
 
     The range is scanned in steps of about `step`; the neighbours of the lowest node enclose the
-    minimum and are scanned again, 3 times finer each time; Newton on differences ends it. The value
-    is always one the function took, so the minimum of a family of valid bounds is a valid bound.
+    minimum and are scanned again, 6 times finer each time; Newton on differences ends it, or more
+    scans where it does not settle. The value is always one the function took, so the minimum of a
+    family of valid bounds is a valid bound.
 
     Args:
         function: takes nodes of shape (*grid, n) and gives their values; NaN counts as infinity.
@@ -50,23 +53,30 @@ def quasi_convex_minimum(
     if limits is not None:
         low, high = np.asarray(limits[0]), np.asarray(limits[1])
     count = int(np.ceil(np.max(stop - start, initial=step) / step)) + 1
-    spacing = np.full(np.shape(start), step)
+    spacing, leap = np.full(np.shape(start), step), 2 * step
     while np.max(spacing, initial=0) >= 0.1:
         scan(np.linspace(start, stop, count, axis=-1))
         spacing = (stop - start) / (count - 1)
         falls, rises = (best >= stop) & (stop < high), (best <= start) & (start > low)
-        count = 7
-        left = np.where(rises, 4 * step, spacing)
-        right = np.where(falls, 4 * step, spacing)
+        count = 13
+        leap *= 2
+        left, right = np.where(rises, leap, spacing), np.where(falls, leap, spacing)
         start, stop = np.maximum(best - left, low), np.minimum(best + right, high)
         spacing = np.where(falls | rises, step, spacing)
-    for h in _POLISH:
-        centre = np.clip(best, low + 2 * h, high - 2 * h)
-        f = scan(centre[..., None] + h * np.arange(-2, 3))
+    newton, settled = best, np.zeros(np.shape(best), bool)
+    for h in _POLISH:  # each looks at the point that the one before steps to
+        centre = np.clip(newton, low + 2 * h, high - 2 * h)
+        f = scan(centre[..., None] + h * _STENCIL)
         with np.errstate(all="ignore"):
-            slope = (f[..., 0] - 8 * f[..., 1] + 8 * f[..., 3] - f[..., 4]) / 12
-            curve = (-f[..., 0] + 16 * f[..., 1] - 30 * f[..., 2] + 16 * f[..., 3] - f[..., 4]) / 12
-            newton = centre - h * slope / curve
-        usable = (curve > 0) & (np.abs(newton - centre) < 0.2)
-        scan(np.where(usable, np.clip(newton, low, high), best)[..., None])
+            curvature = f @ _CURVATURE
+            change = h * (f @ _SLOPE) / curvature
+            usable = (curvature > 0) & (np.abs(change) < 0.2)
+        newton = np.clip(np.where(usable, centre - change, best), low, high)
+        settled = (usable & (np.abs(change) < 1e-3)) | (best == low) | (best == high)
+    scan(newton[..., None])
+    width = 0.1
+    while width > 1e-6 and not np.all(settled | np.isinf(least)):  # where the function has a bend
+        ends = np.maximum(best - width, low), np.minimum(best + width, high)
+        scan(np.linspace(*ends, count, axis=-1))
+        width /= 6
     return np.asarray(best), np.asarray(least)

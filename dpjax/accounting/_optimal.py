@@ -25,6 +25,8 @@ _STEP = 2.4
 def optimal_epsilon(t: Reals, cumulant: Reals, delta: Reals) -> Reals:
     """Largest epsilon of a pair with E_P[exp(t L)] = exp(cumulant), before clamping at 0."""
     t, cumulant, delta = np.broadcast_arrays(t, cumulant, delta)
+    # what rounding can do to the divergence below: it counts where t, and so the cumulant, is tiny
+    cumulant = cumulant + 16 * np.finfo(float).eps * (1 + t + cumulant)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_delta = np.log(delta)
         improved = (cumulant - np.log1p(t) - t * np.log1p(1 / t) - log_delta) / t
@@ -69,7 +71,8 @@ def _newton(log_q: Reals, t: Reals, cumulant: Reals, log_p: Reals, log_rest: Rea
         weight = np.exp(second - total)
         slope = t * (weight * np.exp(log_q) / -np.expm1(log_q) - (1 - weight))
         step = (cumulant - total) / slope
-        is_open = step > 1e-15  # false where rounding has the last word, or q = p
+        # false where rounding has the last word, or q = p
+        is_open = step > 1e-15 * np.maximum(1, -log_q)
         lanes, known = lanes[is_open], [v[is_open] for v in known]
         if not lanes.size:
             break

@@ -31,7 +31,8 @@ def bracketed_root(
     """
     a, fa, b, fb = (np.array(v, dtype=float) for v in (low, value_low, high, value_high))
     c, fc = b.copy(), fb.copy()  # the point before, on either side
-    fraction = np.full_like(a, 0.5)
+    with np.errstate(all="ignore"):
+        fraction = np.clip(np.nan_to_num(fa / (fa - fb), nan=0.5), 0.1, 0.9)
     for _ in range(MAX_EVALUATIONS):
         width = np.abs(b - a)
         limit = np.maximum(tolerance, 4 * np.finfo(float).eps * np.maximum(np.abs(a), np.abs(b)))

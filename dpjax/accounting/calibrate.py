@@ -128,13 +128,17 @@ def _bracket(
     low = high = np.zeros(epsilon.shape)
     value_low = value_high = excess(low)
     upward = value_low <= 0
-    step = np.log(4.0)
+    step = np.full(epsilon.shape, np.log(4.0))
     while True:
         is_open = np.where(upward, value_high <= 0, value_low > 0)
         edge = np.where(upward, high, -low) >= _MAX_LOG_NOISE
         if not np.any(is_open & ~edge):
             break
-        probe = np.clip(np.where(upward, high + step, low - step), -_MAX_LOG_NOISE, _MAX_LOG_NOISE)
+        # epsilon falls as fast as the noise grows, or faster: so far at most, in most families
+        excess_now = np.abs(np.where(upward, value_high, value_low))
+        far = np.where(np.isfinite(excess_now), 1.01 * excess_now + 0.01, step)
+        probe = np.where(upward, high + far, low - far)
+        probe = np.clip(probe, -_MAX_LOG_NOISE, _MAX_LOG_NOISE)
         probe = np.where(is_open, probe, high)
         value = excess(probe)
         up, down = is_open & upward, is_open & ~upward
@@ -142,7 +146,7 @@ def _bracket(
         high, value_high = np.where(down, low, high), np.where(down, value_low, value_high)
         high, value_high = np.where(up, probe, high), np.where(up, value, value_high)
         low, value_low = np.where(down, probe, low), np.where(down, value, value_low)
-        step *= 2
+        step = 2 * np.maximum(far, step)
     impossible = value_low > 0
     if np.any(impossible):
         raise ValueError(
