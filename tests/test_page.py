@@ -11,10 +11,11 @@ from pathlib import Path
 import html5lib
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 from dpjax import crossover, curves, theory
 from dpjax.accounting import exact, gaussian, rdp
-from experiments import NAMES, page
+from experiments import NAMES, page, style
 from experiments.page import columns, drawing, words
 
 FIGURES = Path(__file__).parent.parent / "figures"
@@ -112,6 +113,22 @@ def test_drawing_keeps_every_mark_and_shares_letters():
         assert inside.count("<path") == svg.count("<path") - len(outlines)
         assert len(inside) < len(svg) / 2
     assert letters.svg().count("<path") == len(letters.names())
+
+
+def test_names_in_figures_are_legible_on_white():
+    def luminance(colour):  # WCAG 2.1, relative luminance
+        channels = np.asarray(to_rgb(colour))
+        linear = np.where(channels <= 0.04, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+        return linear @ [0.2126, 0.7152, 0.0722]
+
+    for colour in (style.LAPLACE, style.CUSTOMARY, style.shade(style.GAUSSIAN, 0.4), "white"):
+        darker = style.legible(colour)
+        assert 4.5 <= 1.05 / (luminance(darker) + 0.05) < 4.8
+        # one hue: the channels keep their ratios
+        np.testing.assert_allclose(
+            np.asarray(darker) / max(darker), np.asarray(to_rgb(colour)) / max(to_rgb(colour))
+        )
+    assert style.legible(style.GAUSSIAN) == to_rgb(style.GAUSSIAN)
 
 
 def browse(path, width, height, *options):
