@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpjax import _validate
-from dpjax.accounting import closed, contour, discretized, lattice
+from dpjax.accounting import closed, contour, discretized, lattice, smoothed
 from dpjax.accounting.composition import as_loss
 from dpjax.accounting.loss import PrivacyLoss
 
 _BLOCK = 1 << 20  # complex values held at once
 _ROUNDING = 16 * np.finfo(float).eps
 _CLEAR = 1e-15  # how near 1 a delta must be shown to be for nothing more to be asked
+_SHARES = 2.0 ** -np.arange(1, 33)  # places of the bound on 1 - delta
 _WIDE = 1e-6  # relative width of a bracket from which on a grid of losses is tried
 
 
@@ -159,22 +160,30 @@ def log_delta(
     result[0] = np.fmax(result[0], near)
     result[2] = np.fmax(np.fmin(result[2], 0), result[0])  # NaN, infinity less infinity, tells none
     result[1] = np.fmax(np.fmin(result[1], result[2]), result[0])
-    wide = np.flatnonzero(~(result[2] - result[0] <= _WIDE) & (result[2] > known))
-    if wide.size and discretized.possible(loss):
-        part = loss.take(wide)
-        result[:, wide] = discretized.log_delta(part, direction, epsilon[wide], result[:, wide])
+    for way in (discretized, smoothed):
+        wide = np.flatnonzero(~(result[2] - result[0] <= _WIDE) & (result[2] > known))
+        if wide.size and way.possible(loss):
+            part = loss.take(wide)
+            result[:, wide] = way.log_delta(part, direction, epsilon[wide], result[:, wide])
     return result
 
 
 def _near_one(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
-    """A lower end of log delta that tells where delta is next to 1; (rows,).
-
-    1 - delta = E[min(1, exp(epsilon - L))] is at most E[exp((epsilon - L) / 2)].
-    """
-    log_rest = loss.cumulant(np.full((epsilon.size, 1), -0.5), direction)[:, 0] + epsilon / 2
-    log_rest = log_rest + 1e-9 * (1 + np.abs(log_rest))
+    """A lower end of log delta that tells where delta is next to 1; (rows,)."""
+    log_rest = _log_rest(loss, direction, _SHARES[:1]) + _SHARES[:1] * epsilon[:, None]
+    log_rest = log_rest[:, 0] + _ROUNDING * (1 + epsilon)
     end = np.log1p(-np.exp(np.minimum(log_rest, -1)))
     return np.where(log_rest < -1, end - 4 * np.finfo(float).eps, -np.inf)  # exp(-0) would be 1
+
+
+def _log_rest(loss: PrivacyLoss, direction: str, s: np.ndarray) -> np.ndarray:
+    """A bound on log E[exp(-s L)], (rows, s), for s in (0, 1].
+
+    1 - delta = E[min(1, exp(epsilon - L))] is at most exp(s epsilon) times that.
+    """
+    value, error = loss.cumulant_with_error(np.tile(-s, (loss.shape[0], 1)), direction)
+    bound = value - np.log1p(-np.expm1(error)) + _ROUNDING * (1 + np.abs(value))
+    return np.where(np.isnan(bound), np.inf, bound)
 
 
 def contour_log_delta(
@@ -231,16 +240,17 @@ def _epsilon(
         answer[:, wide] = closed.epsilon(some, direction, wanted[wide])
     wide = np.flatnonzero(answer[2] - answer[0] > _WIDE * answer[2])
     if wide.size:  # as in `_near_one`, for the epsilon at which its end is delta
-        half = part.take(wide).cumulant(np.full((wide.size, 1), -0.5), direction)[:, 0]
-        least = 2 * (np.log(-np.expm1(wanted[wide])) - half) - 1e-9 * (1 + np.abs(half))
+        log_rest = _log_rest(part.take(wide), direction, _SHARES)
+        least = (np.log(-np.expm1(wanted[wide]))[:, None] - log_rest) / _SHARES
+        least = least.max(1) - _ROUNDING * np.abs(least).max(1)
         answer[0, wide] = np.fmin(np.fmax(answer[0, wide], least), answer[2, wide])
         answer[1, wide] = np.maximum(answer[1, wide], answer[0, wide])
-    if discretized.possible(part):
+    for way in (discretized, smoothed):
         below = known[todo]
         wide = np.flatnonzero((answer[2] > below) & (answer[2] - answer[0] > _WIDE * answer[2]))
-        if wide.size:
+        if wide.size and way.possible(part):
             some = part.take(wide)
-            answer[:, wide] = discretized.epsilon(some, direction, wanted[wide], answer[:, wide])
+            answer[:, wide] = way.epsilon(some, direction, wanted[wide], answer[:, wide])
     result[:, todo] = answer
     return result
 

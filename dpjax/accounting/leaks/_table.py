@@ -7,10 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dpjax.accounting.leaks import Leak, Tails
+from dpjax.accounting.leaks._line_sums import line_sums
 from dpjax.accounting.leaks._series import expm1_less, log1p
 
 _UNIT = np.finfo(float).eps
 _NEAR = 600.0  # exponents without a common factor
+_FEW = 64  # nodes, of which each is summed by itself
 _BLOCK = 1 << 18  # values held at once
 
 
@@ -60,6 +62,8 @@ class Table:
 
         M - 1 is the mean of exp(t L) - 1 - t (1 - exp(-L)), which is of second order, and t gap.
         """
+        if np.iscomplexobj(t) and _is_line(t):
+            return self._on_line(t)
         p, less = np.exp(self.log_p), expm1_less(-self.losses)
         x = t[:, None] * self.losses
         peak = (np.real(x) + self.log_p).max(1, keepdims=True)
@@ -80,6 +84,25 @@ class Table:
         error = np.log1p(np.where(near[:, 0], near_error, far_error)) + _UNIT * np.abs(value)
         return np.where(t == 0, 0, value), np.where(t == 0, 0, error)
 
+    def _on_line(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same at many nodes t[0] + i n h: the sum of exp(t[0] L) (exp(i n h L) - 1) is added.
+
+        All is relative to M(t[0]).
+        """
+        start, start_error = self.log_moments(np.real(t[:1]))
+        weight = np.exp(self.log_p + np.real(t[0]) * self.losses - start[0])
+        step = np.imag(t[-1:]) / (t.size - 1)
+        turned, rounding = line_sums(weight[None], self.losses[None], step, t.size)
+        value = log1p(turned[0])
+        # the tilted law is as wrong as its chances and losses, which turn it too
+        size = np.abs(self.losses)
+        tilt = self.wrong + start_error[0] + 8 * _UNIT * (1 + np.abs(self.log_p))
+        tilt = np.where(weight > 0, weight * tilt, 0)
+        wrong = np.minimum(np.abs(np.imag(t)) * (tilt @ size), 2 * tilt.sum())
+        moved = (np.abs(t) + 1) * (weight @ (self.slip + _UNIT * size))
+        error = (wrong + moved + rounding[0]) / np.abs(1 + turned[0])
+        return start + value, np.log1p(error) + start_error + _UNIT * np.abs(start)
+
     def log_delta(self, epsilon: float) -> float:
         """Log of the sum of p (1 - exp(epsilon - L)) over the losses above."""
         above = self.losses > epsilon
@@ -89,11 +112,19 @@ class Table:
         return float(peak + np.log(np.exp(each - peak).sum())) if np.isfinite(peak) else -np.inf
 
 
+def _is_line(t: np.ndarray) -> bool:
+    """Whether there are many nodes, evenly on one line from the real axis on."""
+    if t.size < _FEW or np.any(np.real(t) != np.real(t[0])):
+        return False
+    even = np.imag(t[-1]) * np.linspace(0, 1, t.size)
+    return bool(np.allclose(np.imag(t), even, rtol=1e-14, atol=0))
+
+
 class TabulatedLeak(Leak):
     """A leak whose losses are a finite table, one for each place of the grid."""
 
     has_tails = True
-    max_nodes = 1 << 10
+    max_nodes = 1 << 17
 
     def _tables(self, shape: tuple[int, ...], direction: str) -> list[Table | None]:
         """The tables on a grid that the parameters broadcast to; None where no loss is finite."""
@@ -111,6 +142,9 @@ class TabulatedLeak(Leak):
         value, error = np.zeros(nodes.shape, t.dtype), np.zeros(nodes.shape)
         for row, table in enumerate(self._tables(full[:-1], direction)):
             if table is None:
+                continue
+            if np.iscomplexobj(t) and _is_line(nodes[row]):
+                value[row], error[row] = table.log_moments(nodes[row])
                 continue
             width = max(1, _BLOCK // table.losses.size)
             for part in range(0, full[-1], width):
