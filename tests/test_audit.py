@@ -268,10 +268,34 @@ def test_float_bits_find_an_answer_off_the_grid_of_its_noise(key):
         one, *arguments, **options, float_bits=True, progress=lambda *told: seen.append(told)
     )
     assert found.epsilon > 0.9 * found.limit
-    assert seen[-1] == (250_000, 250_000)
+    assert seen[-1] == (250_000, 250_000)  # 75,000 and twice 25,000, of two worlds
     assert audit(two, *arguments, **options).epsilon <= 0.4  # the sizes tell what they should
     right = audit(three, rounded_first, *arguments[1:], **options, float_bits=True)
     assert 0.2 < right.epsilon <= 0.4
+
+
+def few_outcomes(key, value):
+    """Laplace noise from 19 bits and a factor that scatters its 2^19 outcomes."""
+    bits = jax.random.bits(key, value.shape)
+    exponential = -jnp.log(((bits >> 14).astype(np.float32) + 0.5) * 2.0**-18)
+    return value + (np.pi / 3) * jnp.where(bits & 1 == 1, exponential, -exponential)
+
+
+@pytest.mark.slow
+def test_float_bits_find_holes_in_the_support_without_any_pattern(key):
+    few, many = jax.random.split(key)
+    arguments = few_outcomes, 0.3, 0.7
+    options: dict[str, Any] = {"delta": 0.0, "confidence": 0.999, "float_bits": True}
+    assert audit(few, *arguments, 200_000, **options).epsilon < 0.4  # too few to come again
+    told = []
+
+    def progress(done, total):
+        told.append((done, total))
+
+    found = audit(many, *arguments, 10_000_000, **options, progress=progress)
+    assert found.epsilon > 3
+    assert str(found.event).startswith(("score = 1, likelier on v", "score = 2, likelier on n"))
+    assert told[-1][0] == told[-1][1]
 
 
 @pytest.mark.slow

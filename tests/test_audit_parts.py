@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpjax
-from dpjax.audit import counting, events, scores, worlds
+from dpjax.audit import counting, events, outcomes, scores, worlds
 from dpjax.simulate import as_pytree, as_seed, as_value
 
 # Bounds from counts
@@ -183,6 +183,39 @@ def test_representation_tells_the_last_four_bits(dtype):
     assert (code - code[0]).tolist() == [*range(16), 0]
     np.testing.assert_array_equal(scores.lowest_bits(-numbers), -1 - code)
     np.testing.assert_array_equal(scores.lowest_bits(numbers * 2), code + 16)
+
+
+# Outcomes
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float16])
+def test_different_floats_have_different_names(dtype):
+    numbers = jnp.arange(2.0**15, dtype=np.float32).astype(dtype)
+    names = np.asarray(outcomes.name(numbers))
+    assert np.unique(names).size == np.unique(np.asarray(numbers, float)).size
+    assert np.unique(names >> 8).size > 0.99 * np.unique(names).size  # in the table, too
+
+
+def test_outcomes_seen_are_told_from_new_ones(key):
+    one, two = jax.random.split(key)
+    rounded = as_pytree(rounded_laplace)
+    both = [worlds.World(as_seed(k), rounded, as_value(v)) for k, v in ((one, 0.0), (two, 40.25))]
+    told = []
+    score = outcomes.seen(both, jax.tree_util.Partial(outcomes.name), 70_000, told.append)
+    assert sum(told) == 2 * 70_000
+    answers = jnp.array([0.0, 1.5, 40.25, 41.75, 20.1], np.float32)
+    assert np.asarray(score(answers)).tolist() == [1, 1, 2, 2, 0]
+
+
+def rounded_laplace(key, value):
+    return value + jnp.round(dpjax.laplace(key, jnp.zeros_like(value), scale=1.0) * 2) / 2
+
+
+@pytest.mark.parametrize("outcomes_there_are", [10, 1000, 10**6])
+def test_support_is_estimated(outcomes_there_are):
+    sample = np.random.default_rng(3).integers(0, outcomes_there_are, 20_000).astype(np.uint32)
+    assert outcomes.support(sample) == pytest.approx(outcomes_there_are, rel=0.5)
+    assert outcomes.support(np.arange(50)) == np.inf
 
 
 # Counting in blocks

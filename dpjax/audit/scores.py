@@ -81,6 +81,10 @@ def lowest_bits(answers: Array) -> Array:
     return _with_exponent(answers, word & kind.type(15), 16)
 
 
+CODES = (trailing_zeros, lowest_bits)
+"""What an audit of representations looks at."""
+
+
 def _word(answers: Array) -> tuple[Array, np.dtype]:
     """The bits of floats as whole numbers, and their type."""
     kind = np.dtype(f"uint{jnp.finfo(answers.dtype).bits}")
@@ -115,10 +119,10 @@ def _rows(answers: Array) -> Array:
     return itself(answers).astype(float).reshape(answers.shape[0], -1)
 
 
-def candidates(
+def choose(
     samples: tuple[Any, Any], score: Callable[[Any], Any] | None, *, float_bits: bool
-) -> list[Partial]:
-    """The scores among which an audit may choose: the user's, or by the shape of the answers.
+) -> Partial:
+    """The score of an audit: the user's, or by the shape of the answers; floats for `float_bits`.
 
     Args:
         samples: answers of each world, trials in front.
@@ -152,7 +156,7 @@ def candidates(
     if jnp.issubdtype(shape.dtype, jnp.complexfloating):
         raise TypeError(f"score(answers) is {shape.dtype}: expected real numbers")
     if not float_bits:
-        return [then(chosen, itself)]
+        return then(chosen, itself)
     if not jnp.issubdtype(shape.dtype, jnp.floating):
         raise TypeError(f"float_bits = True: expected floats to look at, got {shape.dtype}")
-    return [then(chosen, trailing_zeros), then(chosen, lowest_bits)]
+    return chosen

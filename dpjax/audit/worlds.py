@@ -48,14 +48,14 @@ def sample(world: World, trials: int) -> Iterator[Any]:
         ValueError: answers without trials in front.
     """
     per_block = block_trials(world.value)
-    for answer in jax.tree.leaves(jax.eval_shape(_answers, *world, jnp.int32(0))):
+    for answer in jax.tree.leaves(jax.eval_shape(answers, *world, jnp.int32(0))):
         if answer.shape[:1] != (per_block,):
             raise ValueError(
                 f"mechanism(key, value) = {list(answer.shape)}: expected {per_block} trials in"
                 " front; dpjax.per_trial(mechanism) lets a mechanism of a single value answer many"
             )
     for index in range(-(-trials // per_block)):
-        yield jax.device_get(_answers(*world, jnp.int32(index)))
+        yield jax.device_get(answers(*world, jnp.int32(index)))
 
 
 def count(
@@ -115,7 +115,7 @@ def _ranges(worlds: Sequence[World], num_trials: int) -> Iterator[tuple[int, int
 
 
 @jax.jit
-def _answers(seed: Array, mechanism: Partial, value: Array, index: Array) -> Any:
+def answers(seed: Array, mechanism: Partial, value: Array, index: Array) -> Any:
     """The answers to all trials of one block, trials in front."""
     key = jax.random.fold_in(jax.random.wrap_key_data(seed, impl=prng.UNROLLED), index)
     trials = block_trials(value)
@@ -138,7 +138,7 @@ def _count(
 
     def add(index: Array, counts: Array) -> Array:
         kept = lax.iota(np.int32, trials) < jnp.where(index < stop, trials, tail)
-        scores = score(_answers(seed, mechanism, value, index)).astype(edges.dtype)
+        scores = score(answers(seed, mechanism, value, index)).astype(edges.dtype)
         return counts + count_between(scores, edges, kept)
 
     nothing = jnp.zeros(edges.size + 1, np.int32)
