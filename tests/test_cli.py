@@ -94,6 +94,13 @@ def test_account_prints_what_the_library_has(run):
 
 
 @SLOW
+def test_account_of_a_sample_with_whole_number_noise(run):
+    line = "account --mechanism discrete-laplace --scale 4 --sensitivity 2 --delta 1e-5"
+    printed = as_json(run, line + " --sampling-probability 0.1")
+    leak = loss.sampled(0.1, loss.discrete_laplace(4.0, 2))
+    assert printed["exact"]["upper"] == float(exact.epsilon(leak, 1e-5))
+
+
 def test_account_of_dp_sgd(run):
     line = (
         "account --mechanism gaussian --noise-multiplier 1.1 --sampling-probability 0.0043"

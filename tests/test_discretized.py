@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from dpjax.accounting import _grid_laws, discretized, exact, gaussian, loss
+from dpjax.accounting.leaks.gaussian_mixture import GaussianMixture
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
 
@@ -102,6 +103,7 @@ def test_the_line_lies_within(monkeypatch):
         PoissonGaussian(np.array([0.3]), np.array([0.5])),
         PoissonLaplace(np.array([0.01]), np.array([1.0])),
         PoissonLaplace(np.array([1e-6]), np.array([3.0])),
+        GaussianMixture(np.array([0.8]), np.array([[0.0, 1, 2]]), np.array([[0.7, 0.2, 0.1]])),
     ],
 )
 def test_one_law_lies_between_its_two_on_the_grid(leak, direction):

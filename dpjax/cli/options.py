@@ -116,8 +116,7 @@ def mechanism(command: Callable) -> Callable:
     command = click.option(
         "--sampling-probability",
         type=NUMBER,
-        help="Chance of each record to take part (Poisson sampling), in [0, 1]; for Laplace and"
-        " Gaussian noise.",
+        help="Chance of each record to take part (Poisson sampling), in [0, 1].",
     )(command)
     command = click.option(
         "--sensitivity",

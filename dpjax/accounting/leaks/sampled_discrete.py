@@ -12,7 +12,7 @@ from dpjax.accounting.leaks._amplified import log_mixed_ratio, posterior
 from dpjax.accounting.leaks._table import Table, TabulatedLeak
 
 _UNIT = np.finfo(float).eps
-_MOST = 1 << 18  # losses of one table
+_MOST, _TABLE = 1 << 22, 1 << 15  # losses of a law, and those of one table
 _REACH = 40.0  # standard deviations kept on each side: exp(-40^2 / 2) is below every float
 
 
@@ -74,7 +74,7 @@ def discrete_laplace_laws(scale: float, sensitivity: float) -> Laws:
     x = np.arange(sensitivity + 1)
     log_a = -x * rate - np.log1p(np.exp(-rate))
     log_a[1:-1] += np.log(-np.expm1(-rate))
-    return Laws((2 * x - sensitivity) * rate, log_a, 0.0, 0.0)
+    return _spread(Laws((2 * x - sensitivity) * rate, log_a, 0.0, 0.0))
 
 
 def discrete_gaussian_laws(scale: float, sensitivity: float, bound: float) -> Laws:
@@ -91,7 +91,8 @@ def discrete_gaussian_laws(scale: float, sensitivity: float, bound: float) -> La
     both = noise >= sensitivity - reach  # where noise around D reaches
     alone = np.exp(log_p[~both]).sum() if reach == bound else 0.0
     x, variance = noise[both], scale**2
-    return Laws(sensitivity * (2 * x - sensitivity) / (2 * variance), log_p[both], alone, alone)
+    loss = sensitivity * (2 * x - sensitivity) / (2 * variance)
+    return _spread(Laws(loss, log_p[both], alone, alone))
 
 
 def response_laws(epsilon: float, num_categories: float, delta: float) -> Laws:
@@ -112,6 +113,27 @@ def _same() -> Laws:
 def _apart() -> Laws:
     """Nothing is given by both."""
     return Laws(np.zeros(0), np.zeros(0), 1.0, 1.0)
+
+
+def _spread(laws: Laws) -> Laws:
+    """Laws of many losses with each block of them spread to its two ends, keeping both masses.
+
+    As if every outcome told by chance which end it belongs to: who sees that can only learn more,
+    of a sample too. What is learned is of second order in a block's width.
+    """
+    number = laws.loss.size
+    if number <= _TABLE:
+        return laws
+    starts = np.arange(0, number, -(-number // _TABLE))
+    ends = laws.loss[np.append(starts, number - 1)]
+    log_a = np.logaddexp.reduceat(laws.log_a, starts)
+    log_b = np.logaddexp.reduceat(laws.log_a + laws.loss, starts)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        right = np.expm1(log_b - log_a - ends[:-1]) / np.expm1(np.diff(ends))
+        right = np.clip(np.nan_to_num(right, nan=1.0), 0, 1)
+        to_left = np.append(log_a + np.log1p(-right), -np.inf)
+        to_right = np.append(-np.inf, log_a + np.log(right))
+    return Laws(ends, np.logaddexp(to_left, to_right), laws.b_alone, laws.a_alone)
 
 
 def _require_few(size: float, **parameters: float) -> None:
