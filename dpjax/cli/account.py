@@ -8,7 +8,7 @@ import numpy as np
 from dpjax.accounting import exact, rdp
 from dpjax.accounting.loss import PrivacyLoss
 from dpjax.cli import options
-from dpjax.cli.output import ImpossibleWish, emit, number, paragraph, risk_lines, table
+from dpjax.cli.output import ImpossibleWish, emit, number, paragraph, risk_lines, table, up
 from dpjax.cli.releases import family
 from dpjax.plan.advice import risk_at
 from dpjax.plan.designs import ACCOUNTANTS
@@ -17,7 +17,9 @@ from dpjax.plan.designs import ACCOUNTANTS
 @click.command()
 @options.mechanism
 @click.option(
-    "--noise-multiplier", type=options.NUMBER, help="Scale of the noise over the sensitivity."
+    "--noise-multiplier",
+    type=options.NUMBER,
+    help="Scale of the noise over the sensitivity (of training, over the clipping norm).",
 )
 @click.option(
     "--scale",
@@ -121,7 +123,7 @@ def _text(result: dict[str, Any]) -> list[str]:
             [
                 (
                     row["accountant"],
-                    row["epsilon"],
+                    up(row["epsilon"]),
                     "" if row["order"] is None else number(row["order"]),
                     _EXPLAINED[row["accountant"]],
                 )

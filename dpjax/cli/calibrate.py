@@ -9,7 +9,7 @@ import numpy as np
 from dpjax.accounting import calibrate
 from dpjax.accounting.loss import PrivacyLoss
 from dpjax.cli import options
-from dpjax.cli.output import ImpossibleWish, emit, number, table
+from dpjax.cli.output import ImpossibleWish, emit, number, table, up
 from dpjax.cli.releases import family
 from dpjax.plan.designs import ACCOUNTANTS
 
@@ -45,7 +45,9 @@ def command(
     accountants: tuple[str, ...],
     form: str | None,
 ) -> None:
-    """Find the least noise that meets (epsilon, delta), from the private side.
+    """Find the least noise, or the most releases, that a budget (epsilon, delta) allows.
+
+    Noise is rounded up and counts down, so that the budget is kept.
 
     \b
     Noise for twelve counts, and how many counts a noise allows:
@@ -73,7 +75,8 @@ def command(
     wanted = "most releases" if noise_multiplier is not None else "least noise"
     head = f"{wanted} of {mechanism} at epsilon {epsilon:g}, delta {delta:g}"
     columns = ("accountant", "count", "noise_multiplier", "scale", "epsilon")
-    lines = table(columns, [[row[name] for name in columns] for row in rows])
+    shown = [row | {name: up(row[name]) for name in columns[2:]} for row in rows]
+    lines = table(columns, [[row[name] for name in columns] for row in shown])
     if any(row["is_capped"] for row in rows):
         lines += ["", f"more than {_MOST:g} releases are not tried: the budget may allow more"]
     emit(form, "calibrate", result, rows, [head, "", *lines])

@@ -87,6 +87,19 @@ def one_line(error: BaseException) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
+def up(value: float) -> float:
+    """The least number of six digits that is no smaller: noise and epsilon as people read them.
+
+    >>> up(18.893338), up(1.25), up(0.0), up(math.inf)
+    (18.8934, 1.25, 0.0, inf)
+    """
+    shown = float(f"{value:.6g}")
+    if shown >= value:
+        return shown
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - 5)
+    return float(f"{shown + unit:.6g}")
+
+
 def number(value: float | None) -> str:
     """Six digits; what is infinite or missing in words."""
     if value is None:

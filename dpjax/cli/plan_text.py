@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from dpjax import plan as planning
-from dpjax.cli.output import number, paragraph, risk_lines, several, table
+from dpjax.cli.output import number, paragraph, risk_lines, several, table, up
 
 
 def lines_of(plan: planning.Plan, result: dict[str, Any]) -> list[str]:
@@ -26,10 +26,9 @@ def lines_of(plan: planning.Plan, result: dict[str, Any]) -> list[str]:
             ("rank", "mechanism", "accounting", "epsilon", plan.measure.name, "x best", "reason"),
             [
                 (
-                    *(
-                        row[name]
-                        for name in ("rank", "mechanism", "accounting", "epsilon", "error")
-                    ),
+                    *(row[name] for name in ("rank", "mechanism", "accounting")),
+                    up(row["epsilon"]),
+                    row["error"],
                     "" if row["over_best"] is None else f"{row['over_best']:.2f}",
                     row["reason"],
                 )
@@ -69,7 +68,7 @@ def _noise(measure: str, result: dict[str, Any]) -> list[str]:
     if len(result["queries"]) == 1:
         (query,) = result["queries"]
         line = (
-            f"{query['name']}: noise of scale {number(query['scale'])}; an answer is within"
+            f"{query['name']}: noise of scale {number(up(query['scale']))}; an answer is within"
             f" {number(query['half_width'])} of the truth with {_percent(result)} % confidence"
         )
         if query["half_width_of_all"] != query["half_width"]:
@@ -77,8 +76,9 @@ def _noise(measure: str, result: dict[str, Any]) -> list[str]:
         return [line]
     names = ("name", "count", "scale", "error", "half_width", "half_width_of_all")
     header = ("query", "count", "scale of the noise", measure, "within", "all within")
+    queries = [query | {"scale": up(query["scale"])} for query in result["queries"]]
     return [
-        *table(header, [[query[name] for name in names] for query in result["queries"]]),
+        *table(header, [[query[name] for name in names] for query in queries]),
         f"(within: how far an answer is from the truth with {_percent(result)} % confidence; all"
         " within: every answer of the release at once)",
     ]
