@@ -210,3 +210,16 @@ def test_the_direction_that_leaks_less_leaves_the_bracket_narrow():
     added = exact.log_delta(exact._flat(steps, ()), "add", np.array([0.0497]), known)
     assert -250 < added[2, 0] < -200  # bounded alone: it is below what is known
     assert added[0, 0] == -np.inf
+
+
+def test_few_laplace_releases_with_next_to_no_noise():
+    # all three have their largest loss with chance 1 / 8, so delta is (1 - exp(-x)) / 8 near 300 - x
+    lower, estimate, upper = exact.epsilon_bracket(3 * loss.laplace(0.01), 1e-5)
+    assert upper - 1e-9 * upper <= lower <= estimate <= upper < 300
+    assert_allclose(300 - float(estimate), 7.99984001066e-05, rtol=1e-8)  # by mpmath, 60 digits
+
+
+def test_what_all_losses_are_nearly_is_a_lower_end():
+    # a discrete Gaussian of scale 0.01 is 0 but for chances of exp(-5000): its loss is 20000
+    lower, _, upper = exact.epsilon_bracket(10**9 * loss.discrete_gaussian(0.01, 2), 1e-5)
+    assert 2e13 * (1 - 1e-12) <= lower <= upper <= 2e13 * (1 + 1e-11)

@@ -34,10 +34,11 @@ from scipy import special
 MOST_BETWEEN = 250
 """The largest J: beyond, the integral along a line serves, and b_j might underflow."""
 
-LARGEST_EPSILON = 16.0
-"""The largest e0, so that Gauss's rule has few nodes."""
+LARGEST_EPSILON = 300.0
+"""The largest e0, so that Gauss's rule has few nodes and exp(e0) is a float."""
 
 _MOST_TERMS = 4e6
+_LEVEL = 16.0  # e0 up to which the integrands spread over their interval
 _LOG_FLOOR = -90.0  # of what is left out at first; less where delta is tiny
 _MARGIN = 40.0  # and how far it must lie below delta, in logs
 
@@ -68,6 +69,10 @@ def log_delta(pure_epsilon: float, count: int, epsilon: float) -> tuple[float, f
         log_floor = max(value - _MARGIN - 1, -744.0)
     size = special.gammaln(count + 1.0) + count * (1 + pure_epsilon)
     rounding = 1e-15 * (size + last + 100)
+    # s and a are off by roundings, as if epsilon were by some of e0
+    rounding += 1e-15 * pure_epsilon * (1 + count / (count * pure_epsilon - epsilon))
+    if pure_epsilon > _LEVEL:  # near the ends Gauss's weights err by some units times nodes^2
+        rounding += 4e-15 * _nodes(pure_epsilon, last) ** 2
     left_out = np.logaddexp(_log_more_between(pure_epsilon, count, last), log_floor)
     return value, float(np.logaddexp(value, left_out) - value + rounding)
 
@@ -78,7 +83,7 @@ def _log_sum(pure_epsilon: float, count: int, epsilon: float, last: int, last_up
     whole = int(np.ceil(below))
     first, offset = count - whole, whole - below  # the i at which 0 <= a = offset < 1
     scale = np.log(2) * (1 - count) + (epsilon - count * pure_epsilon) / 2
-    density = _Density(offset, nodes=(last + 12 + int(np.ceil(2 * pure_epsilon))) // 2 + 1)
+    density = _Density(offset, _nodes(pure_epsilon, last))
     logs = []
     for j in range(last + 1):
         log_weight = scale + j * np.log(pure_epsilon)
@@ -93,6 +98,11 @@ def _log_sum(pure_epsilon: float, count: int, epsilon: float, last: int, last_up
             log_mean = density.log_mean_sinh(pure_epsilon, j)
             logs.append((log_weight + log_mean)[inside] + _log_ways(count, up[inside], j))
     return float(np.asarray(special.logsumexp(np.concatenate(logs))))
+
+
+def _nodes(e0: float, last: int) -> int:
+    """Nodes of Gauss's rule for densities of up to `last` uniform numbers."""
+    return (last + 12 + int(np.ceil(2 * e0))) // 2 + 1
 
 
 class _Density:

@@ -67,7 +67,7 @@ def line_sums(
     total = np.conj(sums[0]) + 1j * np.conj(sums[1])
     outside = np.where(inside, 0, weights).sum(1, keepdims=True)
     near = np.where(inside, weights * np.arcsin(np.abs(r)), 0).sum(1, keepdims=True)
-    units = 2.2 * np.log2(ring) + 8 + np.bincount(place, minlength=1).max() / 2
+    units = 2.2 * np.log2(ring) + 4 + np.bincount(place, minlength=1).max() / 2
     return total - outside, _UNIT * (16 * near * u * np.exp(u / 2) + units * outside * size)
 
 
