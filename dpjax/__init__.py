@@ -101,7 +101,7 @@ class _Package(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, ModuleType) and _HOME.get(name, "").endswith(f":{name}"):
-            value = getattr(value, name)
+            return  # the function is loaded on first use, or is there
         super().__setattr__(name, value)
 
 

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpjax.accounting import basic, calibrate, exact, loss, rdp
+from dpjax.audit import one_run
 from experiments import style
 from experiments.progress import Progress
 from experiments.table import Cell, Table
@@ -172,8 +173,6 @@ def _spread(accuracies: np.ndarray) -> dict[str, float]:
 
 def _proven(correct: int, guesses: int, num_canaries: int) -> dict[str, float]:
     """What the guesses of a row's runs prove."""
-    from dpjax.audit import one_run  # here, so that a redraw needs no JAX
-
     bound = one_run.epsilon_lower_bound(
         correct, guesses, num_canaries, delta=DELTA, confidence=CONFIDENCE
     )

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from scipy import special
 
 from dpjax.accounting import gaussian
+from dpjax.audit import counting
 from experiments import article, style
 from experiments.progress import Progress
 from experiments.table import Cell, Table
@@ -50,7 +51,6 @@ MOST_TRIALS = 1e16
 def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
     """One row for each formula and epsilon."""
     import dpjax  # here, so that a redraw needs no JAX
-    from dpjax.audit import counting
     from experiments import simulation
 
     delta = article.DELTA
@@ -101,8 +101,6 @@ def typical_bound(trials: float, mu: float) -> float:
 
     The best threshold is taken from the law; both counts are rounded against the bound.
     """
-    from dpjax.audit import counting  # here, so that a redraw needs no JAX
-
     trials = float(np.round(trials))
     chance = np.geomspace(1 / trials, 0.5, 60)  # of the event where it is rare
     others = np.ceil(trials * chance)
@@ -115,8 +113,6 @@ def typical_bound(trials: float, mu: float) -> float:
 
 def trials_to_contradict(epsilon: float, mu: float) -> float | None:
     """The trials of each neighbour from which a typical run contradicts the claim; None if none."""
-    from dpjax.audit import counting  # here, so that a redraw needs no JAX
-
     if float(gaussian.epsilon(article.DELTA, mu=mu)) <= epsilon * (1 + 1e-9):
         return None
     least = float(counting.trials_needed(epsilon, delta=article.DELTA, confidence=CONFIDENCE))

@@ -43,6 +43,7 @@ def test_the_numpy_side_loads_no_jax():
         "dpjax.theory",
         "dpjax.crossover",
         "dpjax.queries",
+        *(f"dpjax.audit.{part}" for part in ("counting", "events", "one_run", "result")),
     ]
     modules = loaded_by("".join(f"import {name}\n" for name in names))
     assert {"dpjax.accounting.exact", *names} <= modules
@@ -66,12 +67,13 @@ def test_public_name_loads_and_is_listed(name):
 NAMESAKES = [
     name
     for name in PUBLIC
-    if (PACKAGE / f"{name}.py").exists() and callable(getattr(dpjax, name))
+    if any((PACKAGE / file).exists() for file in (name, f"{name}.py"))
+    and callable(getattr(dpjax, name))
 ]
 
 
 def test_a_function_hides_its_module_whichever_loads_first():
-    assert {"crossover", "simulate"} <= set(NAMESAKES)
+    assert {"audit", "crossover", "simulate", "sweep"} <= set(NAMESAKES)
     modules = "; ".join(f"import dpjax.{name}" for name in NAMESAKES)
     functions = "; ".join(f"dpjax.{name}" for name in NAMESAKES)
     check = f"assert all(map(callable, ({', '.join(f'dpjax.{name}' for name in NAMESAKES)})))"

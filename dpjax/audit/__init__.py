@@ -7,7 +7,23 @@ outcomes.py  which answers, to the last bit, each neighbour has given before
 counting.py  bounds on epsilon from the counts of an event, and what so many trials can prove
 result.py    the bound with its evidence, and the verdict on a claim
 one_run.py   a bound from one run with many canaries, for training
+
+counting, events, one_run and result need no JAX, so the two functions are loaded on first use.
 """
 
-from dpjax.audit.driver import audit as audit
-from dpjax.audit.driver import audit_gaussian as audit_gaussian
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpjax.audit.driver import audit as audit
+    from dpjax.audit.driver import audit_gaussian as audit_gaussian
+
+__all__ = ["audit", "audit_gaussian"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a function on first use."""
+    if name not in __all__:
+        raise AttributeError(f"module 'dpjax.audit' has no attribute {name!r}")
+    from dpjax.audit import driver
+
+    return getattr(driver, name)
