@@ -213,7 +213,7 @@ def test_the_direction_that_leaks_less_leaves_the_bracket_narrow():
 
 
 def test_few_laplace_releases_with_next_to_no_noise():
-    # all three have their largest loss with chance 1 / 8, so delta is (1 - exp(-x)) / 8 near 300 - x
+    # all three are at their largest with chance 1 / 8, so delta is (1 - exp(-x)) / 8 near 300 - x
     lower, estimate, upper = exact.epsilon_bracket(3 * loss.laplace(0.01), 1e-5)
     assert upper - 1e-9 * upper <= lower <= estimate <= upper < 300
     assert_allclose(300 - float(estimate), 7.99984001066e-05, rtol=1e-8)  # by mpmath, 60 digits

@@ -76,8 +76,11 @@ def test_steps_of_no_common_multiple_are_not_taken_for_a_lattice():
     steps = lattice.common_lattice(both, "both").step
     assert np.isnan(steps).tolist() == [False, True, False]
     assert_allclose(steps[[0, 2]], [0.2, 0.1], rtol=1e-15)
-    mixed = exact._flat(loss.pure(0.1) + loss.discrete_laplace(np.pi, 1), (1,))
+    mixed = exact._flat(loss.pure(0.1) + loss.discrete_gaussian(np.pi, 1), (1,))
     assert not lattice.applies(mixed, "both").any()
+    mixed = exact._flat(loss.pure(0.1) + loss.discrete_laplace(np.pi, 1), (1,))
+    assert np.isnan(lattice.common_lattice(mixed, "both").step).all()
+    assert lattice.applies(mixed, "both").all()  # by rounding
 
 
 @pytest.mark.slow
@@ -107,6 +110,30 @@ def test_ten_thousand_different_guarantees_are_bracketed():
         10_000 * loss.pure(np.sqrt((0.005**2 + 0.005 * 0.02 + 0.02**2) / 3)), 1e-6
     )
     assert bracket.lower <= alike <= bracket.upper
+
+
+def test_different_discrete_laplace_noises_are_bracketed_by_rounding():
+    scales, sensitivity = [2.0, np.e, np.pi], [3, 1, 2]
+    law = laws.response(0.2, 2)
+    for scale, shift in zip(scales, sensitivity, strict=True):
+        one = laws.discrete_laplace(scale, shift)
+        law = laws.merged([(a + b, p * q) for a, p in law for b, q in one])
+    queries = loss.discrete_laplace(scales, sensitivity).sum() + loss.pure(0.2)
+    for target in (0.1, 1e-3):
+        lower, _, upper = map(float, exact.epsilon_bracket(queries, target))
+        assert laws.delta(law, lower) >= target >= laws.delta(law, upper)
+        assert upper - lower <= 1e-3 * upper
+    lower, _, upper = map(float, exact.delta_bracket(queries, 1.0))
+    assert lower <= laws.delta(law, 1.0) <= upper <= 1.001 * lower
+
+
+def test_ten_thousand_different_discrete_laplace_noises_are_bracketed():
+    queries = loss.discrete_laplace(np.linspace(50, 150, 10_000), 1).sum()
+    bracket = exact.epsilon_bracket(queries, 1e-6)
+    assert bracket.upper - bracket.lower <= 0.03 * bracket.upper
+    # two losses each, 1 / scale and its negative: a guarantee's
+    guarantees = exact.epsilon_bracket(loss.pure(1 / np.linspace(50, 150, 10_000)).sum(), 1e-6)
+    assert_allclose(bracket, guarantees, rtol=1e-9)
 
 
 def test_a_sum_along_an_axis_is_the_sum():
