@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dpjax.accounting import exact, loss, smoothed
+from dpjax.accounting import discretized, exact, loss, smoothed
 
 FAMILIES = {
     "laplace": loss.discrete_laplace(3.0, 2),
@@ -93,8 +93,19 @@ def test_grids_and_sums_with_other_losses():
     assert_allclose(brackets.upper[1, 1], exact.epsilon(one, 1e-6), rtol=1e-9)
 
 
-def test_only_many_releases_with_tables_are_smoothed():
+def test_one_release_is_not_smoothed():
     table = loss.sampled(0.1, loss.discrete_laplace(2.0, 2))
-    assert smoothed.possible(10 * table)
-    assert not smoothed.possible(9 * table)
-    assert not smoothed.possible(100 * loss.discrete_laplace(2.0, 2))
+    assert smoothed.possible(2 * table)
+    assert not smoothed.possible(table)
+    assert smoothed.possible(loss.gaussian([1.0, 2.0]).sum())
+
+
+def test_a_line_that_falls_slowly_is_smoothed():
+    composition = 40 * loss.sampled_gaussian(0.004, 0.37)
+    bracket = exact.epsilon_bracket(composition, 1e-3)
+    assert bracket.upper - bracket.lower < 5e-6 * bracket.upper
+    wide = np.array([[0.0], [0.0], [np.inf]])
+    coarse = discretized.epsilon(composition.take(np.array([0])), "remove", np.log([1e-3]), wide)
+    assert coarse[2] - coarse[0] > 5 * (bracket.upper - bracket.lower)
+    assert coarse[0] <= bracket.upper
+    assert bracket.lower <= coarse[2]

@@ -1,4 +1,4 @@
-"""Long compositions of losses with atoms beside any lattice, whose line never decays: a bracket.
+"""Compositions whose line decays too slowly, or never, as of atoms beside any lattice: a bracket.
 
 One more release, of Gaussian noise with a mean shift mu so small that it hardly leaks, makes the
 line fall like exp(-(mu y)^2 / 2). The delta U of the sum with it is above delta:
@@ -21,14 +21,13 @@ import numpy as np
 from scipy import special
 
 from dpjax.accounting import contour
-from dpjax.accounting.leaks._table import TabulatedLeak
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.summed import releases
 from dpjax.accounting.loss import PrivacyLoss
 
 _FINE = 2.0 ** -np.array([13, 11, 9])  # mu tried, in units of the composition's spread
 _REACH = 8.0  # a in units of mu
-_FEWEST = 10  # releases from which on it is tried
+_FEWEST = 2  # releases from which on it is tried
 _SLACK = 1e-9  # relative, on all weights
 _MOST_STEPS = 30
 
@@ -73,10 +72,9 @@ class _Smoothed(NamedTuple):
 
 
 def possible(loss: PrivacyLoss) -> bool:
-    """Whether there are tables of losses, and enough releases."""
-    parts = [releases(leak, count) for leak, count in loss.terms]
-    number = sum(np.max(count.sum(-1), initial=0) for _, count in parts)
-    return bool(number >= _FEWEST) and any(isinstance(leak, TabulatedLeak) for leak, _ in parts)
+    """Whether there are enough releases."""
+    counts = (releases(leak, count)[1] for leak, count in loss.terms)
+    return bool(sum(np.max(count.sum(-1), initial=0) for count in counts) >= _FEWEST)
 
 
 @np.errstate(all="ignore")  # log 0, and overflow to infinity, are the right limits throughout
