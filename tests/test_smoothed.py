@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dpjax.accounting import discretized, exact, loss, smoothed
+from dpjax.accounting import exact, loss, smoothed
 
 FAMILIES = {
     "laplace": loss.discrete_laplace(3.0, 2),
@@ -101,11 +101,9 @@ def test_one_release_is_not_smoothed():
 
 
 def test_a_line_that_falls_slowly_is_smoothed():
-    composition = 40 * loss.sampled_gaussian(0.004, 0.37)
-    bracket = exact.epsilon_bracket(composition, 1e-3)
-    assert bracket.upper - bracket.lower < 5e-6 * bracket.upper
-    wide = np.array([[0.0], [0.0], [np.inf]])
-    coarse = discretized.epsilon(composition.take(np.array([0])), "remove", np.log([1e-3]), wide)
-    assert coarse[2] - coarse[0] > 5 * (bracket.upper - bracket.lower)
-    assert coarse[0] <= bracket.upper
-    assert bracket.lower <= coarse[2]
+    composition, delta = 38 * loss.sampled_gaussian(0.00405, 0.367), 1.9e-3
+    lower, _, upper = alone(smoothed.epsilon, composition, "remove", np.log(delta))
+    assert upper - lower < 5e-6 * upper
+    bracket = exact.epsilon_bracket(composition, delta)
+    assert bracket.lower <= upper
+    assert lower <= bracket.upper

@@ -28,7 +28,7 @@ from dpjax.accounting.loss import PrivacyLoss
 _FINE = 2.0 ** -np.array([13, 11, 9])  # mu tried, in units of the composition's spread
 _REACH = 8.0  # a in units of mu
 _FEWEST = 2  # releases from which on it is tried
-_SLACK = 1e-9  # relative, on all weights
+_SLACK = 1e-12  # relative, for rounding
 _MOST_STEPS = 30
 
 
@@ -45,30 +45,22 @@ class _Smoothed(NamedTuple):
         return np.array(self.line.log_delta(np.array([epsilon]))[:3])[:, 0]
 
     def lower(self, epsilon: float) -> float:
-        """A lower end of log delta."""
+        """A lower end of log delta.
+
+        With e = P(|Z| < mu / 2) for a normal Z, E[1 - exp(u); -a < u < 0] and
+        E[exp(u) - 1; 0 < u < a] are both e, less some 1e-14 of it.
+        """
         a, mu, c = _REACH * self.mu, self.mu, self.c
-
-        def mass(low: float, high: float) -> tuple[float, float]:
-            """Chance of low < u < high, and E[exp(u)] there."""
-            plain, tilted = (
-                special.ndtr((high + sign * mu**2 / 2) / mu)
-                - special.ndtr((low + sign * mu**2 / 2) / mu)
-                for sign in (1, -1)
-            )
-            return float(plain), float(tilted)
-
-        (left, left_tilted), (right, right_tilted) = mass(-a, 0), mass(0, a)
-        to_left = (left - left_tilted) / -np.expm1(-a)
-        to_right = (right_tilted - right) / np.expm1(a)
-        stays = left + right - to_left - to_right
+        e = special.erf(mu / np.sqrt(8))
+        to_left, to_right = e / -np.expm1(-a), e / np.expm1(a)
+        stays = 1 - (to_left + to_right) * (1 - _SLACK)
         beyond = special.log_ndtr(-_REACH + mu / 2 + c * mu) + c * (1 + c) * mu**2 / 2
-        rest = np.exp(self.h - c * epsilon + beyond)
         after = special.ndtr(-_REACH - mu / 2)
         here = np.exp(self.log_delta(epsilon)[0])
         before, past = (np.exp(self.log_delta(epsilon + side)[2]) for side in (-a, a))
-        taken = to_left * before + (to_right + after) * past + rest
-        left_over = here - taken * (1 + _SLACK) - _SLACK * self.mu * (before + past)
-        return float(np.log(np.maximum(left_over, 0)) - np.log(stays) - _SLACK * self.mu)
+        taken = to_left * before + (to_right + after) * past
+        taken = taken + np.exp(self.h - c * epsilon + beyond) + _SLACK * (here + before)
+        return float(np.log(np.maximum(here - taken, 0)) - np.log(stays))
 
 
 def possible(loss: PrivacyLoss) -> bool:
@@ -133,7 +125,7 @@ def _smoothed(part: PrivacyLoss, direction: str, saddle: contour.Saddle) -> _Smo
         return None
     c = saddle.c
     h = part.cumulant(c[:, None], direction)[:, 0] + c * np.log(c / (1 + c)) - np.log1p(c)
-    h = h + _SLACK * (1 + np.abs(h))
+    h = h + 1e-9 * (1 + np.abs(h))
     return _Smoothed(contour.draw(with_noise, direction, plan), float(mu), float(h[0]), float(c[0]))
 
 
