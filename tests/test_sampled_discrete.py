@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dp_accounting.pld import privacy_loss_distribution
 from numpy.testing import assert_allclose, assert_array_equal
 from test_reference import agrees, name
 
@@ -277,3 +278,23 @@ def test_what_has_no_sample_is_named(message):
 def test_a_number_is_no_release():
     with pytest.raises(TypeError, match=r"release = 0\.5: expected a privacy loss"):
         loss.sampled(0.1, 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("release", "make"),
+    [
+        (loss.discrete_laplace(2.0, 3), "discrete_laplace"),
+        (loss.discrete_gaussian(2.0, 3), "discrete_gaussian"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_dp_accounting_s_upper_bound_is_not_below(release, make):
+    parameter = {"discrete_laplace": 1 / 2.0, "discrete_gaussian": 2.0}[make]
+    pld = getattr(privacy_loss_distribution, f"from_{make}_mechanism")
+    options = {"value_discretization_interval": 1e-4, "use_connect_dots": True}
+    one = pld(parameter, 3, sampling_prob=0.1, **options)
+    theirs = one.self_compose(40).get_epsilon_for_delta(1e-6)
+    bracket = exact.epsilon_bracket(40 * loss.sampled(0.1, release), 1e-6)
+    assert bracket.lower <= theirs
+    assert_allclose(bracket.upper, theirs, rtol=1e-6)
