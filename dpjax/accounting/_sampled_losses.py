@@ -41,9 +41,10 @@ def sampled(sampling_probability: Any, release: Any) -> PrivacyLoss:
         sampling_probability: Chance of each record to take part, in [0, 1].
         release: The loss of one release for a record that is in the sample for sure, and may be
             added or removed: `gaussian`, `laplace`, `discrete_laplace`, `discrete_gaussian` or a
-            truncated one, `pure`, `approximate`, or itself of a sample. Whole-number noise
-            with more than 2^15 different losses (a scale beyond 400) counts as a bit less, by
-            1e-6 or so; with more than 2^22 (a scale beyond 50,000) nothing is known.
+            truncated one, `pure`, `approximate`, or itself of a sample; not what is known for one
+            record that turns into another, as of `randomized_response`. Whole-number noise with
+            more than 2^15 different losses (a scale beyond 400) counts as a bit less, by 1e-6 or
+            so; with more than 2^22 (a scale beyond 50,000) nothing is known.
 
     Raises:
         TypeError: The release is no loss.
