@@ -217,3 +217,23 @@ def object_without_tails():
     from dpjax.accounting.leaks import Leak
 
     return Leak()
+
+
+def test_a_law_that_bends_within_a_step():
+    # at q = 1e-4 half of a step's losses lie within 1e-5 of the least, and the rest reaches to 10
+    q, s, at = 1e-4, 0.5, 0.0095
+    leak = PoissonGaussian(np.array(q), np.array(s))
+
+    def once(epsilon):
+        """Delta of one step; below 0 by the other direction."""
+        remove, add = (leak.log_delta_once(np.abs(epsilon), way) for way in ("remove", "add"))
+        return np.where(epsilon < 0, -np.expm1(epsilon) + np.exp(epsilon + add), np.exp(remove))
+
+    x, h = np.linspace(-6, 8, 100_001, retstep=True)
+    mixture = (1 - q) * np.exp(-(x**2) / 2 / s**2) + q * np.exp(-((x - 1) ** 2) / 2 / s**2)
+    losses = np.log1p(q * np.expm1((2 * x - 1) / (2 * s**2)))
+    truth = h / s / np.sqrt(2 * np.pi) * np.sum(mixture * once(at - losses))
+    lower, middle, upper = exact.delta_bracket(2 * loss.sampled_gaussian(q, s), at)
+    assert lower * (1 - 1e-8) <= truth <= upper * (1 + 1e-8)
+    assert upper - lower <= 1e-5 * upper
+    assert abs(middle - truth) <= 1e-5 * truth

@@ -26,6 +26,7 @@ from dpjax.accounting.leaks import Leak
 _UNIT = np.finfo(float).eps
 _NARROW = 0.05  # a cell with more than this share is worth a shift of the grid
 _SLIVER = 1e-13  # relative distance within which a loss lies on a point
+_CELLS, _SHIFTS, _TRIES, _NARROWINGS = 24, 4, 33, 3  # of the search for cells where a law is sharp
 _SWEEPS = 200
 
 
@@ -78,7 +79,42 @@ def aligned(leak: Leak, direction: str, start: float, step: float, size: int) ->
     if not some.p[most] > _NARROW:
         return start
     offset = -np.log(some.q[most] / some.p[most]) - points[most]
-    return start + float(np.clip(offset, -step / 2, step / 2))
+    for _ in range(_SHIFTS):
+        start += float(np.clip(np.nan_to_num(offset), -step / 2, step / 2))
+        near = start + step * np.arange(most, min(most + _CELLS, size))
+        _, offset = _balanced(leak, direction, near, step)
+        if not abs(offset) > 1e-6 * step:
+            break
+    return start
+
+
+def _balanced(
+    leak: Leak, direction: str, points: np.ndarray, step: float
+) -> tuple[np.ndarray, float]:
+    """Lower edges of cells, one about each point, whose means of exp(-l) lie on the points.
+
+    They are found from the right. The first cell has no lower edge to choose: the second answer is
+    how far right of its point its mean lies.
+    """
+    edges = points - step / 2
+    last = points[-1] + step / 2
+    for i in range(len(points) - 1, 0, -1):
+        low, high = points[i] - step, min(points[i], last)
+        for _ in range(_NARROWINGS):
+            tries = np.linspace(low, high, _TRIES)
+            p, q = _above(leak, direction, np.append(tries, last))
+            excess = (p[:-1] - p[-1]) - np.exp(points[i]) * (q[:-1] - q[-1])
+            first = int(np.argmax(excess > 0)) if np.any(excess > 0) else _TRIES - 1
+            low, high = tries[max(first - 1, 0)], tries[first]
+        edges[i] = last = low
+    p, q = _above(leak, direction, np.array([points[0] - step, last]))
+    return edges, float(-np.log((q[0] - q[1]) / (p[0] - p[1])) - points[0])
+
+
+def _above(leak: Leak, direction: str, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """P and Q above some losses."""
+    tails = leak.tails(losses, direction)
+    return tails.p_above, tails.q_above
 
 
 def spread(leak: Leak, direction: str, start: float, step: float, size: int) -> Law:
@@ -105,8 +141,15 @@ def gathered(leak: Leak, direction: str, start: float, step: float, size: int) -
     What lies on the last but one point, perhaps an atom, or above it counts as lying there.
     """
     points = start + step * np.arange(size)
-    middles = np.append(points[:-2] - step / 2, points[-2] - _SLIVER * max(abs(points[-2]), step))
-    p, p_error, q, q_error, slip = cells(leak, direction, np.append(middles, np.inf))
+    edges = np.append(points[:-2] - step / 2, points[-2] - _SLIVER * max(abs(points[-2]), step))
+    p, p_error, q, q_error, slip = cells(leak, direction, np.append(edges, np.inf))
+    most = int(np.argmax(p))
+    if p[most] > _NARROW and most + _CELLS < size - 2:  # the law bends in few steps: better cells
+        near = slice(most, most + _CELLS)
+        edges[near] = _balanced(leak, direction, points[near], step)[0]
+        edges[most] = points[most] - step
+        edges[:most] = np.minimum(edges[:most], edges[most])
+        p, p_error, q, q_error, slip = cells(leak, direction, np.append(edges, np.inf))
     p, q = np.maximum(p - p_error, 0), q + q_error  # less of P and more of Q is below
     last = min(p[-1], np.exp(points[-2] + np.log(q[-1])))
     slip += _SLIVER * max(abs(points[-2]), step)
