@@ -129,14 +129,17 @@ def main(ctx: click.Context) -> None:
     Start here:
       dpjax plan --epsilon 1 --delta 1e-5 --queries 50
 
+    Numbers may be written as 1e-5 or 1_000_000, and names with - or _ between their words.
+
     \b
     Exit codes:
       0    done
       1    the answer is no: no design fulfils the wish, an audit contradicts the
            claim, or a simulation does not agree with its plan
-      2    the arguments, or a file or function that they name, are wrong
-      3    the machine failed: the output could not be written, or memory ended
-      130  interrupted; 141 whoever read the output is gone
+      2    the arguments are wrong, or a file or a function that they name
+      3    the machine failed: the output could not be written, or memory ran out
+      130  interrupted
+      141  whatever read the output has closed it
 
     Noise is for simulation: release real data with a library that is hardened for it.
     """

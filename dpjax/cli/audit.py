@@ -23,7 +23,7 @@ from dpjax.cli.output import emit, number, one_line
 @click.option(
     "--epsilon",
     type=options.NUMBER,
-    help="Claimed, at least 0; if contradicted, the exit code is 1.",
+    help="Of the claim, at least 0.",
 )
 @click.option(
     "--delta", type=options.NUMBER, default=0.0, show_default=True, help="Of the claim, in [0, 1]."
@@ -47,7 +47,9 @@ from dpjax.cli.output import emit, number, one_line
     help="An argument of the function, such as scale=1.0 or fast=true; once for each.",
 )
 @click.option(
-    "--per-trial", is_flag=True, help="The function answers one value for one key: vmap it."
+    "--per-trial",
+    is_flag=True,
+    help="The function answers one value with one key; it is repeated by jax.vmap.",
 )
 @options.output
 @click.pass_context
@@ -73,8 +75,10 @@ def command(
     privacy. What the function prints goes to the error stream.
 
     \b
-    Laplace noise that is half of what a count needs at epsilon 1:
+    Laplace noise that is half of what a count needs at epsilon 1, and a file of your own:
       dpjax audit dpjax:laplace --set scale=0.5 --value 319 --neighbour 320 --trials 1e5
+      dpjax audit mine_to_audit:noisy_count --per-trial --set scale=1.0 \\
+          --value 319 --neighbour 320 --epsilon 1 --trials 1e5
 
     The exit code is 1 if the outputs contradict the claimed epsilon, else 0: also where so few
     trials cannot decide.

@@ -100,7 +100,7 @@ def output(command: Callable) -> Callable:
         "--json",
         "form",
         flag_value="json",
-        help="Print everything as JSON, with all digits; no finite value is null.",
+        help="Print everything as JSON, with all digits; null is a value that is not finite.",
     )(command)
 
 

@@ -42,9 +42,11 @@ from dpjax.plan import advice
     "--adjacency",
     type=options.Name(["add_remove", "replace_one"]),
     help="Of neighbouring data sets, for which the sensitivity holds: one person's record added or"
-    " removed, or replaced by another.  [default: add_remove]",
+    " removed, or replaced by another.  [default: add-remove]",
 )
-@click.option("--people", type=options.WHOLE, help="How many the data are of, for advice on delta.")
+@click.option(
+    "--people", type=options.WHOLE, help="How many people the data are of, for advice on delta."
+)
 @click.option(
     "--workload",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -29,7 +29,7 @@ _KINDS = {
     "mechanism",
     multiple=True,
     type=options.MECHANISM,
-    help="May be repeated.  [default: laplace and gaussian]",
+    help="What adds the noise; may be repeated.  [default: laplace and gaussian]",
 )
 @click.option("--epsilon", type=options.NUMBERS, help="Total budgets, from 1e-6 to 300.")
 @click.option("--queries", type=options.WHOLES, help="Numbers of queries, to 1e9.  [default: 1]")
@@ -37,13 +37,15 @@ _KINDS = {
 @click.option(
     "--sensitivity", type=options.NUMBER, help="Largest change of each answer.  [default: 1]"
 )
-@click.option("--trials", type=options.TRIALS, help="Of each point, to 1e14.  [default: 1e6]")
+@click.option(
+    "--trials", type=options.TRIALS, help="Of each point of the grid, to 1e14.  [default: 1e6]"
+)
 @click.option("--seed", type=options.SEED, help="Below 2^32.  [default: 42]")
 @click.option(
     "--grid",
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TOML file with any of these by name; flags come before it.",
+    help="TOML file with any of the above by name; flags override it.",
 )
 @click.option("--devices", type=options.DEVICES, help="CPU devices.  [default: one for each core]")
 @click.option("--processes", type=options.DEVICES, help="How many processes make this same call.")
