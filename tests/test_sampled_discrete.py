@@ -11,7 +11,8 @@ from test_reference import agrees, name
 
 from dpjax.accounting import basic, calibrate, exact, loss, rdp
 from dpjax.accounting.leaks import sampled_discrete
-from dpjax.accounting.leaks.sampled_discrete import discrete_gaussian_laws
+from dpjax.accounting.leaks.sampled_discrete import SampledResponse, discrete_gaussian_laws
+from dpjax.accounting.loss import PrivacyLoss
 
 INF = float("inf")
 FILE = Path(__file__).parent / "data" / "families.json"
@@ -89,6 +90,7 @@ PAIRS = {
         moved(lambda x: np.exp(-(x**2) / 8), 3, 4),
     ),
     "pure": (loss.pure(0.7), np.array([[np.exp(0.7), 1], [1, np.exp(0.7)]]) / (1 + np.exp(0.7))),
+    "one": (loss.discrete_laplace(1.5, 1), moved(lambda x: np.exp(-abs(x) / 1.5), 1, 150)),
     "approximate": (
         loss.approximate(0.7, 0.1),
         0.9 * np.array([[np.exp(0.7), 1, 0, 0], [1, np.exp(0.7), 0, 0]]) / (1 + np.exp(0.7))
@@ -125,6 +127,8 @@ def test_it_is_the_enumeration_of_its_pair(family, q):
         line = leak.cumulant(np.array([1 + 2j, 1 + 5j]), direction)
         turned = (p * np.exp(np.array([[1 + 2j], [1 + 5j]]) * np.log(p / other))).sum(1)
         assert_allclose(np.exp(line), turned, rtol=1e-9)
+        if not term.has_tails:  # two losses, which lie on a lattice
+            continue
         at = 0.004
         tails, ratio = term.tails(np.array(at), direction), np.log(p / other)
         sums = [law[side].sum() for law in (p, other) for side in (ratio > at, ratio <= at)]
@@ -166,6 +170,23 @@ def test_a_sample_of_all_is_the_release_itself(release):
         assert_allclose(everyone.cumulant(t, direction), release.cumulant(t, "both"), rtol=1e-9)
     assert_allclose(exact.delta(everyone, 0.4), exact.delta(release, 0.4), rtol=1e-9)
     assert_allclose(rdp.epsilon(4 * everyone, 1e-5), rdp.epsilon(4 * release, 1e-5), rtol=1e-9)
+
+
+def test_two_losses_stay_on_a_lattice():
+    twice = loss.sampled(0.5, loss.sampled(0.2, loss.pure([0.1, 2.0])))
+    once = loss.sampled(0.1, loss.pure([0.1, 2.0]))
+    assert_allclose(twice.cumulant(2.0, "add"), once.cumulant(2.0, "add"), rtol=1e-12)
+    brackets = exact.epsilon_bracket(1000 * once, 1e-7)
+    assert np.all(brackets.upper - brackets.lower < 1e-9 * brackets.upper)
+    table = SampledResponse(*(np.asarray(x) for x in (0.1, 2.0, 2.0, 0.0)))
+    other = exact.epsilon_bracket(1000 * PrivacyLoss(((table, np.asarray(1)),)), 1e-7)
+    assert other.lower <= brackets.upper[1]
+    assert brackets.lower[1] <= other.upper
+    absent = loss.k_ary_response(1.0, 3, adjacency="add_remove")
+    both = loss.sampled(1.0, absent), absent
+    assert_allclose(*(leak.cumulant(np.array([0.5, 4.0]), "remove") for leak in both), rtol=1e-12)
+    never = loss.sampled(0.0, absent)
+    assert exact.delta(never, 0.0) == 0
 
 
 def test_a_sample_of_a_sample_is_a_smaller_sample():

@@ -14,7 +14,7 @@ from dpjax.accounting.leaks.gaussian_mixture import GaussianMixture
 from dpjax.accounting.leaks.laplace import Laplace
 from dpjax.accounting.leaks.replaced_gaussian import ReplacedGaussian, SubsetGaussian
 from dpjax.accounting.leaks.replaced_laplace import ReplacedLaplace, SubsetLaplace
-from dpjax.accounting.leaks.response import Response
+from dpjax.accounting.leaks.response import Response, UniformResponse, two_answers
 from dpjax.accounting.leaks.sampled_discrete import (
     SampledDiscreteGaussian,
     SampledDiscreteLaplace,
@@ -41,7 +41,8 @@ def sampled(sampling_probability: Any, release: Any) -> PrivacyLoss:
         sampling_probability: Chance of each record to take part, in [0, 1].
         release: The loss of one release for a record that is in the sample for sure, and may be
             added or removed: `gaussian`, `laplace`, `discrete_laplace`, `discrete_gaussian` or a
-            truncated one, `pure`, `approximate`, or itself of a sample; not what is known for one
+            truncated one, `pure`, `approximate`, `k_ary_response` under add_remove, or itself of a
+            sample; not what is known for one
             record that turns into another, as of `randomized_response`. Whole-number noise with
             more than 2^15 different losses (a scale beyond 400) counts as a bit less, by 1e-6 or
             so; with more than 2^22 (a scale beyond 50,000) nothing is known.
@@ -62,16 +63,19 @@ def sampled(sampling_probability: Any, release: Any) -> PrivacyLoss:
     if not isinstance(release, PrivacyLoss):
         raise TypeError(f"release = {release!r}: expected a privacy loss")
     leak, count = release.terms[0] if len(release.terms) == 1 else (None, np.zeros(()))
-    kind = type(leak)
-    if leak is None or np.any(count != 1) or kind not in {*_SAMPLED, *_SAMPLED.values()}:
+    sampleable = (*_SAMPLED, *_SAMPLED.values(), UniformResponse)
+    if not isinstance(leak, sampleable) or np.any(count != 1):
         names = ", ".join(family.__name__ for family in _SAMPLED)
         shown = ", ".join(f"{n} of {type(each).__name__}" for each, n in release.terms)
         raise ValueError(f"release = {shown or 'nothing'}: expected 1 of {names}, or of a sample")
+    two = two_answers(leak)
+    if two is not None:
+        return once(two.sampled(q))
     fields = {field.name: getattr(leak, field.name) for field in dataclasses.fields(leak)}
     fields["sampling_probability"] = np.asarray(q * fields.get("sampling_probability", 1.0))
-    if kind is DiscreteGaussian:
+    if isinstance(leak, DiscreteGaussian):
         fields["whole_bound"] = np.asarray(np.inf)
-    return once(_SAMPLED.get(kind, kind)(**fields))
+    return once(_SAMPLED.get(type(leak), type(leak))(**fields))
 
 
 def gaussian_mixture(scale: Any, sensitivities: Any, probabilities: Any) -> PrivacyLoss:

@@ -4,11 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpjax.accounting.leaks import REMOVE_ADD, Tails
+from dpjax.accounting.leaks import REMOVE_ADD, Leak, Tails
+from dpjax.accounting.leaks._amplified import log_mixed_ratio
 from dpjax.accounting.leaks._lattice import LatticeLeak, half_log_rest
 from dpjax.accounting.leaks._series import expm1_less, log1p
+from dpjax.accounting.leaks.discrete import DiscreteLaplace
 
 _UNIT = np.finfo(float).eps
+_LARGEST = 300.0  # epsilon of two answers that are written as many
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +176,12 @@ class UniformResponse(LatticeLeak):
             both = odds / (1 + odds) ** 2
         return half_log_rest(4 * both * np.sin(y * e / 2) ** 2)
 
+    def sampled(self, q: np.ndarray) -> "UniformResponse":
+        """For a person who is in a sample with chance q, and else answers uniformly too."""
+        own, other = (log_mixed_ratio(ratio, q) for ratio in self._log_ratios())
+        k = np.asarray(self.num_categories + np.zeros(np.shape(own)))
+        return UniformResponse(np.asarray(own - other), k)
+
     def _log_ratios(self) -> tuple[np.ndarray, np.ndarray]:
         """Log of the own answer's likelihood ratio, and of any other's."""
         e, k = np.broadcast_arrays(self.epsilon, self.num_categories)
@@ -181,6 +190,24 @@ class UniformResponse(LatticeLeak):
             other = np.log1p(np.expm1(np.minimum(e, 700)) / k)
             other = -np.where(e < 700, other, e - np.log(k))
             return np.asarray(np.log1p((k - 1) * x)), np.asarray(other)
+
+
+def two_answers(leak: Leak) -> UniformResponse | None:
+    """A pair of two losses epsilon and -epsilon as one with a uniform law of 1 + e^epsilon answers.
+
+    The likelier answer of two is as likely as one of so many, and the other one as all others.
+    """
+    if isinstance(leak, UniformResponse):
+        return leak
+    if isinstance(leak, Response):
+        epsilon, fits = leak.epsilon, (leak.num_categories == 2) & (leak.delta == 0)
+    elif isinstance(leak, DiscreteLaplace):
+        epsilon, fits = leak.supremum("both"), leak.sensitivity == 1
+    else:
+        return None
+    if not np.all(fits & (epsilon < _LARGEST)):
+        return None
+    return UniformResponse(np.asarray(2 * epsilon), np.asarray(1 + np.exp(epsilon)))
 
 
 def _second_order(z: np.ndarray) -> np.ndarray:
