@@ -77,9 +77,10 @@ def command(
         "risk": risk_at(float(bracket.upper), delta, leak)._asdict(),
     }
     if np.isinf(bracket.upper):
+        wish = "a delta above 0" if delta == 0 and noise_multiplier > 0 else "a larger multiplier"
         raise ImpossibleWish(
             f"{mechanism} noise of multiplier {noise_multiplier:g} has no finite epsilon at delta"
-            f" {delta:g}; nearest possible: a larger multiplier or a larger delta"
+            f" {delta:g}; nearest possible: {wish}"
         )
     emit(form, "account", result, rows, _text(result))
 

@@ -26,7 +26,7 @@ from dpjax.cli.output import emit, number, one_line
     help="Of the claim, at least 0.",
 )
 @click.option(
-    "--delta", type=options.NUMBER, default=0.0, show_default=True, help="Of the claim, in [0, 1]."
+    "--delta", type=options.DELTA, default=0.0, show_default=True, help="Of the claim, in [0, 1)."
 )
 @click.option(
     "--trials",
@@ -89,6 +89,10 @@ def command(
         raise click.UsageError(
             f"--value and --neighbour are both {value}: expected the answers on two data sets"
             " that differ in one person"
+        )
+    if _shape(one) != _shape(other):
+        raise click.UsageError(
+            f"--value and --neighbour have shapes {_shape(one)} and {_shape(other)}: expected equal"
         )
     if epsilon is not None and epsilon < 0:
         raise click.UsageError(f"--epsilon {epsilon:g}: expected a number of at least 0")
@@ -194,6 +198,11 @@ def _parsed(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _shape(answer: Any) -> list[int]:
+    """The shape of an answer, [] of a number."""
+    return list(getattr(answer, "shape", ()))
 
 
 def _same(one: Any, other: Any) -> bool:

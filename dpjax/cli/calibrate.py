@@ -125,9 +125,10 @@ def _most(
     count = int(calibrate.max_count(one, epsilon, delta, accountant=accountant, up_to=_MOST))
     if count == 0:
         alone = float(accountant(one, delta))
+        wish = "a delta above 0" if np.isinf(alone) and noise > 0 else f"more noise than {noise:g}"
         raise ImpossibleWish(
-            f"not even one release: it costs epsilon {number(alone)} under {name}; nearest"
-            f" possible: that epsilon, or more noise than {noise:g}"
+            f"not even one release: its epsilon is {number(alone)} under {name}; nearest possible:"
+            f" {wish}" + ("" if np.isinf(alone) else ", or that epsilon")
         )
     return {
         "accountant": name,

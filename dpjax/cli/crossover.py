@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from dpjax import curves
+from dpjax import _validate, curves
 from dpjax.cli import options
 from dpjax.cli.output import ImpossibleWish, emit, number, table
 from dpjax.crossover import crossover
@@ -20,7 +20,7 @@ _MOST_CALIBRATED = 2000  # whole k at which an accountant is asked for Laplace n
     "--epsilon", "epsilons", type=options.NUMBERS, required=True, help="Total budgets, above 0."
 )
 @click.option(
-    "--delta", "deltas", type=options.NUMBERS, required=True, help="Total deltas, in (0, 1)."
+    "--delta", "deltas", type=options.DELTAS, required=True, help="Total deltas, in (0, 1)."
 )
 @click.option(
     "--laplace",
@@ -61,7 +61,9 @@ def command(
     if up_to > most:
         raise click.UsageError(f"--up-to {up_to}: expected at most {most} with --laplace {laplace}")
     measure = measure or "rmse"
+    _validate.open_probability(confidence=confidence)
     level = options.level_of(measure, confidence)
+    named = measure if level is None else f"{measure} {level:g}"
     asked = {"measure": measure, "level": level}
     rows: list[dict[str, Any]] = []
     for epsilon in epsilons:
@@ -101,7 +103,13 @@ def command(
         ("epsilon", "delta", "laplace", "gaussian", "k*", "Gaussian leads from"),
         [[*list(row.values())[:4], *_where(row, up_to)] for row in rows],
     )
-    emit(form, "crossover", result, rows, [f"{measure} of each query, up to {up_to}", "", *lines])
+    emit(
+        form,
+        "crossover",
+        result,
+        rows,
+        [f"{named} of each answer, up to {up_to} queries", "", *lines],
+    )
 
 
 def _where(row: dict[str, Any], up_to: int) -> tuple[str, str]:

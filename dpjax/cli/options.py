@@ -26,6 +26,17 @@ class _Number(click.ParamType):
         return number
 
 
+class _Delta(_Number):
+    """A number in [0, 1); at 1 everything may leak."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The float, or a message that repeats what was given."""
+        number = super().convert(value, param, ctx)
+        if not 0 <= number < 1:
+            self.fail(f"{value!r} is not a number in [0, 1)", param, ctx)
+        return number
+
+
 class _Whole(click.ParamType):
     """A whole number in a range; 1e6 and 1_000_000 are taken."""
 
@@ -38,7 +49,7 @@ class _Whole(click.ParamType):
         """The int, or a message that repeats what was given and has the range."""
         number = None if isinstance(value, bool) else _whole(str(value))
         if number is None or not self.least <= number <= self.most:
-            most = self.most if self.most < 10**6 else f"{self.most:.2g}"
+            most = f"{self.most:g}" if float(f"{self.most:g}") == self.most else self.most
             self.fail(f"{value!r} is not a whole number from {self.least} to {most}", param, ctx)
         return number
 
@@ -78,13 +89,16 @@ def _whole(text: str) -> int | None:
 
 
 NUMBER = _Number()
+DELTA = _Delta()
 WHOLE = _Whole()
 SEED = _Whole(least=0, most=2**32 - 1)
 DEVICES = _Whole(most=4096)
 PLACE = _Whole(least=0, most=4095)
 NUMBERS = _Several(NUMBER)
+DELTAS = _Several(DELTA)
 QUERIES = _Whole(most=10**9)
 TRIALS = _Whole(most=10**14)
+MANY_TRIALS = _Whole(least=2, most=10**14)
 WHOLES = _Several(QUERIES)
 MECHANISMS = ("laplace", "gaussian", "discrete_laplace", "discrete_gaussian")
 MECHANISM = Name(MECHANISMS)
@@ -107,7 +121,7 @@ def output(command: Callable) -> Callable:
 def delta(command: Callable) -> Callable:
     """--delta, in [0, 1)."""
     return click.option(
-        "--delta", type=NUMBER, required=True, help="Total delta, in [0, 1): well below 1 / people."
+        "--delta", type=DELTA, required=True, help="Total delta, in [0, 1): well below 1 / people."
     )(command)
 
 

@@ -55,7 +55,7 @@ from dpjax.plan import advice
 @options.measure
 @click.option(
     "--simulate",
-    type=options.TRIALS,
+    type=options.MANY_TRIALS,
     help="Check the best design with so many trials, from 2 to 1e14.",
 )
 @click.option(

@@ -16,7 +16,7 @@ _MOST_POINTS = 100_000
 _KINDS = {
     "epsilon": options.NUMBERS,
     "queries": options.WHOLES,
-    "delta": options.NUMBER,
+    "delta": options.DELTA,
     "sensitivity": options.NUMBER,
     "trials": options.TRIALS,
     "seed": options.SEED,
@@ -33,7 +33,7 @@ _KINDS = {
 )
 @click.option("--epsilon", type=options.NUMBERS, help="Total budgets, from 1e-6 to 300.")
 @click.option("--queries", type=options.WHOLES, help="Numbers of queries, to 1e9.  [default: 1]")
-@click.option("--delta", type=options.NUMBER, help="Total delta, in (0, 1), for Gaussian noise.")
+@click.option("--delta", type=options.DELTA, help="Total delta, in (0, 1), for Gaussian noise.")
 @click.option(
     "--sensitivity", type=options.NUMBER, help="Largest change of each answer.  [default: 1]"
 )

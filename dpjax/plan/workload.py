@@ -183,7 +183,7 @@ def from_toml(text: str) -> Workload:
             found.append(_query(entry, adjacency))
         except (ValueError, TypeError) as error:
             name = entry.get("name", entry.get("kind"))
-            named = f" ({name})" if isinstance(name, str) and name.isprintable() else ""
+            named = f" ({name})" if isinstance(name, str) and name and name.isprintable() else ""
             raise type(error)(f"[[query]] {number}{named}: {error}") from error
     return Workload(tuple(found), adjacency, fields.get("people"))
 
