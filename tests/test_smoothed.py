@@ -21,7 +21,7 @@ def alone(function, composition, direction, wanted):
     return function(row, direction, np.array([wanted]), known)[:, 0]
 
 
-@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("direction", ["remove", pytest.param("add", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_sample_of_all_is_what_the_lattice_says(family, direction):
     release = FAMILIES[family]
@@ -69,7 +69,7 @@ def by_transform(q, laws, count, epsilon, size=1 << 20, half=12.0):
     return float(-(total[above] * np.expm1(epsilon - at[above])).sum())
 
 
-@pytest.mark.parametrize("count", [20, 300])
+@pytest.mark.parametrize("count", [20, pytest.param(300, marks=pytest.mark.slow)])
 def test_a_plain_transform_lies_within(count):
     q, d, scale = 0.05, 2, 2.0
     x = np.arange(-40, 43.0)
