@@ -185,14 +185,15 @@ def draw(table: Table) -> Figure:
     models, each = together["models"], 1000 * together["seconds_per_model"]
     ax.plot(models, each, "s-", color=style.GAUSSIAN, ms=4.5)
     tallest = each.max()
-    for way, name, colour in (
-        ("one_by_one", "one by one", style.LAPLACE),
-        ("unrolled", "one by one, random numbers by dpjax", style.MIDDLE),
+    for way, name, colour, side in (
+        ("one_by_one", "one by one", style.LAPLACE, "bottom"),
+        ("unrolled", "one by one, random numbers by dpjax", style.MIDDLE, "top"),
     ):
         single = 1000 * table.where(way=way)["seconds_per_model"][0]
         tallest = max(tallest, single)
         ax.axhline(single, color=colour, lw=1.4)
-        style.name(ax, name, (models[-1], 1.03 * single), colour, ha="right")
+        place = (models[-1], (1.02 if side == "bottom" else 0.98) * single)
+        style.name(ax, name, place, colour, ha="right", va=side)
     for size, value, faster in zip(models, each, together["times_faster"], strict=True):
         label = f"{faster:.1f}×"
         ax.annotate(
