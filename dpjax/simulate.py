@@ -25,6 +25,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from dpjax import _validate, accumulate, prng
+from dpjax._traceable import traceable
 from dpjax.statistics import Moments
 
 BLOCK = 65_536
@@ -131,14 +132,15 @@ def with_unit(
     seed: Array | np.ndarray, mechanism: Partial, value: ArrayLike, *, measure: Callable
 ) -> tuple[Array, Array]:
     """The value as an array that the mechanism takes, and the unit that `pilot` finds."""
-    try:
-        array = as_value(value)
+    with traceable(mechanism_name(mechanism)):
+        try:
+            array = as_value(value)
+            return array, pilot(seed, mechanism, array, measure=measure)
+        except TypeError:
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise
+        array = jnp.asarray(value, dtype=int)
         return array, pilot(seed, mechanism, array, measure=measure)
-    except TypeError:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise
-    array = jnp.asarray(value, dtype=int)
-    return array, pilot(seed, mechanism, array, measure=measure)
 
 
 def check_noise(unit: Array, name: str) -> None:

@@ -18,8 +18,9 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Int64
 
 from dpjax import prng
+from dpjax._traceable import traceable
 from dpjax.binning import count_between
-from dpjax.simulate import block_trials, whole_blocks
+from dpjax.simulate import block_trials, mechanism_name, whole_blocks
 
 CHUNK = 256
 """Blocks counted in one call: at most 2^24 trials, so that int32 holds every count."""
@@ -46,9 +47,12 @@ def sample(world: World, trials: int) -> Iterator[Any]:
 
     Raises:
         ValueError: answers without trials in front.
+        TypeError: the mechanism cannot be traced.
     """
     per_block = block_trials(world.value)
-    for answer in jax.tree.leaves(jax.eval_shape(answers, *world, jnp.int32(0))):
+    with traceable(mechanism_name(world.mechanism)):
+        shapes = jax.eval_shape(answers, *world, jnp.int32(0))
+    for answer in jax.tree.leaves(shapes):
         if answer.shape[:1] != (per_block,):
             raise ValueError(
                 f"mechanism(key, value) = {list(answer.shape)}: expected {per_block} trials in"
