@@ -41,12 +41,13 @@ def draw_plan(plan: Plan, path: Path) -> None:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(color="#e6e8eb")
         what = f"{plan.measure.name} of an answer" if by_error else "least ε"
-        wish = f"ε = {plan.target:g}" if by_error else f"{plan.measure.name} {plan.target:g}"
+        wish = f"ε = {plan.target:g}" if by_error else plan.measure.named(plan.target)
         ax.set_xlabel(f"{what} (log scale)")
         asked = several(plan.workload.num_queries, "query", "queries")
-        ax.set_title(
+        figure.suptitle(
             f"{asked} at {wish}, δ = {plan.delta:g}: {names[0]} leads",
-            loc="left",
+            x=0.01,  # of the figure, for the axes are narrow beside long names
+            horizontalalignment="left",
             fontweight="bold",
             fontsize=10,
         )

@@ -85,6 +85,16 @@ def command(file: Path | None, form: str | None, **given: Any) -> None:
       trials = 100000
     """
     options.check_writable("checkpoint", given["checkpoint"])
+    joined = [given[name] is not None for name in ("coordinator", "processes", "process")]
+    if any(joined) and not all(joined):
+        raise click.UsageError(
+            "--coordinator, --processes and --process: expected all three or none"
+        )
+    if all(joined) and given["process"] >= given["processes"]:
+        raise click.UsageError(
+            f"--process {given['process']}: expected a number below --processes"
+            f" {given['processes']}"
+        )
     wanted = _wanted(file, given)
     scales = _scales(wanted)
     bar = _start(given)

@@ -36,9 +36,9 @@ def check(plan: Plan, error: float) -> Plan:
     fewer = _most_queries(plan, tolerated)
     fewer_text = f", {fewer} {'query' if fewer == 1 else 'queries'} at both" if fewer else ""
     raise ImpossibleError(
-        f"{plan.measure.name} {tolerated:g} at epsilon {plan.target:g}, delta {plan.delta:g}: the"
+        f"{plan.measure.named(tolerated)} at epsilon {plan.target:g}, delta {plan.delta:g}: the"
         f" least is {plan.best.error:.6g} ({plan.best.design.name}); nearest possible:"
-        f" {plan.measure.name} {_above(plan.best.error):g} at this epsilon{fewer_text}, or epsilon"
+        f" {plan.measure.named(_above(plan.best.error))} at this epsilon{fewer_text}, or epsilon"
         f" {_above(other.epsilon):g} for this error ({other.best.design.name})"
     )
 

@@ -40,6 +40,10 @@ class Measure:
         """On one line."""
         return self.kind if self.level is None else f"{self.kind} {self.level:g}"
 
+    def named(self, error: float) -> str:
+        """An error of this measure in words."""
+        return f"{self.name} {error:.6g}" if self.level is None else f"{self.name} of {error:.6g}"
+
     def of(self, mechanism: str, scales: np.ndarray) -> np.ndarray:
         """The error at each scale."""
         if not mechanism.startswith("discrete"):

@@ -229,8 +229,8 @@ def at_error(
         wish = {"delta": delta, "measure": measure, "level": level, "designs": designs}
         least = at_budget(workload, epsilon=EPSILONS[1], **wish).best.error
         raise ImpossibleError(
-            f"{measured.name} {tolerated:g} takes epsilon {found.epsilon:.6g}, and"
-            f" {_why_out(found.epsilon)}; nearest possible: {measured.name} {least:.6g}"
+            f"{measured.named(tolerated)} takes epsilon {found.epsilon:.6g}, and"
+            f" {_why_out(found.epsilon)}; nearest possible: {measured.named(least)}"
         )
     return found
 
@@ -292,7 +292,7 @@ def _plan(
         np.abs(np.log10(target) - np.log10(sensitivities)) <= _DIGITS
     ):
         raise ImpossibleError(
-            f"{measure.name} {target:g} is more than {_DIGITS:g} digits from a sensitivity; nearest"
+            f"{measure.named(target)} is more than {_DIGITS:g} digits from a sensitivity; nearest"
             f" possible: {np.clip(target, *_within(sensitivities)):g}"
         )
     options, left_out = [], []
