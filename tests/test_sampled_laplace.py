@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from dpjax.accounting import exact, loss, rdp
+from dpjax.accounting.leaks import sampled_laplace
 
 INF = float("inf")
 
@@ -102,3 +103,15 @@ def test_edges():
 def test_bad_arguments_are_named(q, scale):
     with pytest.raises(ValueError, match=r"(sampling_probability|noise_multiplier) = .*: expected"):
         loss.sampled_laplace(q, scale)
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_a_long_line_is_what_its_nodes_are_alone(direction, monkeypatch):
+    leak = sampled_laplace.PoissonLaplace(np.array([0.01, 0.3]), np.array([1.0, 0.5]))
+    line = 4 + 1j * np.linspace(0, 300, 301)
+    together, error = leak.cumulant_with_error(line, direction)
+    monkeypatch.setattr(sampled_laplace, "_LONG", 1 << 40)
+    apart, their_error = leak.cumulant_with_error(line, direction)
+    off = np.abs(np.expm1(together - apart))
+    assert np.all(off <= np.expm1(error) + np.expm1(their_error))
+    assert np.all(error <= 1e-11)

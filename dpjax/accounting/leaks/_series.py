@@ -21,5 +21,7 @@ def expm1_less(z: np.ndarray) -> np.ndarray:
     s = np.where(small, z, 0)
     series = np.ones_like(s)
     for n in range(19, 2, -1):  # the first term left out is below 1e-18 of the sum
-        series = 1 + s / n * series
+        series *= s
+        series *= 1 / n
+        series += 1
     return np.where(small, s * s / 2 * series, np.exp(np.where(small, 0, z)) - 1 - z)

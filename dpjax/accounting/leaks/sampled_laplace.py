@@ -7,6 +7,7 @@ import numpy as np
 from dpjax.accounting.leaks import REMOVE_ADD, Leak, Tails
 from dpjax.accounting.leaks._amplified import log_delta_of_sample
 from dpjax.accounting.leaks._decay import log_decay_of_floor
+from dpjax.accounting.leaks._line_sums import line_sums
 from dpjax.accounting.leaks._series import expm1_less, log1p
 
 _UNIT = np.finfo(float).eps
@@ -15,7 +16,8 @@ _HALF_WIDTH = 0.4  # of a panel: its ellipse stays within |Im z| < pi / 2
 _TURN = 4.0  # what the exponent may change over half a panel
 _TRUNCATION = 1e-15
 _LARGEST = 600.0  # of 1/b, and of exponents that need no common factor
-_MOST = 1 << 11  # panels of one integral
+_MOST, _MOST_OF_LINE = 1 << 11, 1 << 13  # panels of one integral, and of one on a long line
+_LONG = 1 << 12  # nodes times abscissas from which on a line is a sum by transforms
 _BLOCK = 1 << 18  # values of the integrand held at once
 
 
@@ -39,7 +41,7 @@ class PoissonLaplace(Leak):
     noise_multiplier: np.ndarray
 
     directions = REMOVE_ADD
-    max_nodes = 1 << 13
+    max_nodes = 1 << 17
     has_tails = True
 
     def cumulant(self, t: np.ndarray, direction: str) -> np.ndarray:
@@ -66,8 +68,16 @@ class PoissonLaplace(Leak):
         low[todo], high[todo] = _ends(q[todo], e0[todo], least, direction)
         power = np.abs(t[todo]).max(1, initial=0) + 1
         panels = _panels(q[todo], e0[todo], low[todo], high[todo], power)
-        for size in np.unique(panels[panels <= _MOST]):
+        line = np.iscomplexobj(t) and _is_line(t)
+        for size in np.unique(panels[panels <= (_MOST_OF_LINE if line else _MOST)]):
             rows = todo[panels == size]
+            if line and 16 * size * t.shape[1] > _LONG:
+                some = max(1, _BLOCK // int(16 * size + t.shape[1]))
+                for part in np.split(rows, range(some, len(rows), some)):
+                    grid = _abscissas(low[part], high[part], e0[part], int(size))
+                    cut = high[part] - low[part] < 2 * e0[part]
+                    value[part], error[part] = _line(*grid, q[part], t[part], direction, cut)
+                continue
             some = max(1, _BLOCK // int(16 * size * t.shape[1]))
             for part in np.split(rows, range(some, len(rows), some)):
                 width = max(1, _BLOCK // int(16 * size))
@@ -268,3 +278,40 @@ def _moments(
         value = np.where(large, peak + np.log(total), value)
         error = np.where(large, np.log1p(slip / np.abs(total)), error)
     return value, error + _UNIT * np.abs(np.real(value))
+
+
+def _is_line(t: np.ndarray) -> bool:
+    """Whether the nodes of each row are equidistant, from the real axis straight up."""
+    turn = np.imag(t)
+    steps = turn[:, -1:] * np.linspace(0, 1, t.shape[1])
+    return bool(np.all(np.real(t) == np.real(t[:, :1])) and np.allclose(turn, steps, rtol=1e-14))
+
+
+def _line(
+    z: np.ndarray,
+    log_weight: np.ndarray,
+    q: np.ndarray,
+    t: np.ndarray,
+    direction: str,
+    cut: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `_moments`, on a line c + iy: M / M(c) is 1 + sum of w (exp(iyl) - 1), w chances."""
+    c, y = np.real(t[:, :1]), np.abs(np.imag(t))
+    at_c, error_at_c = _moments(z, log_weight, q, c, direction, cut)
+    level = _level(z, q[:, None])
+    exponent = log_weight + (c + 1 if direction == "remove" else -c) * level
+    weights = np.exp(exponent - at_c)
+    if direction == "add":
+        level = -level
+    step = np.imag(t[:, -1]) / max(t.shape[1] - 1, 1)
+    sums, rounding = line_sums(weights, level, step, t.shape[1])
+    units = _UNIT * (16 + np.abs(exponent) + np.abs(at_c)) + error_at_c + _TRUNCATION
+
+    def total(terms: np.ndarray) -> np.ndarray:
+        return terms.sum(1, keepdims=True)
+
+    slip = np.minimum(y * total(weights * np.abs(level) * units), 2 * total(weights * units))
+    slip = slip + 4 * _UNIT * y * total(weights * np.abs(level)) + np.exp(-59)  # what is cut off
+    relative = (rounding + slip) / np.abs(1 + sums)
+    value = at_c + log1p(sums)
+    return value, error_at_c + np.log1p(relative) + _UNIT * np.abs(value)
