@@ -98,9 +98,10 @@ def _least(
     except ValueError as error:
         if "some noise meets" not in str(error):
             raise
+        wish = "a delta above 0, or Laplace noise" if delta == 0 else "a larger epsilon"
         raise ImpossibleWish(
             f"no noise meets epsilon {epsilon:g} with delta {delta:g} under {name}; nearest"
-            " possible: a delta above 0, or Laplace noise"
+            f" possible: {wish}"
         ) from error
     spent = float(accountant(count * release(noise), delta))
     return {
