@@ -260,10 +260,11 @@ def plan(loss: PrivacyLoss, direction: str, log_delta: np.ndarray, saddle: Saddl
     step = 2 * np.pi / period
     with np.errstate(invalid="ignore"):
         room = wanted - here + c * saddle.epsilon[:, None]
-    end, tail = _end(loss, direction, c, width, 4 * step, room)
+    most = min(leak.max_nodes for leak, _ in loss.terms)
+    end, tail = _end(loss, direction, c, width, 4 * step, most * step[:, 0], room)
     with np.errstate(divide="ignore", invalid="ignore"):
         nodes = np.where((step > 0)[:, 0], np.ceil(end / step[:, 0]) + 1, np.inf)
-        nodes = np.where(nodes <= min(leak.max_nodes for leak, _ in loss.terms), nodes, np.inf)
+        nodes = np.where(nodes <= most, nodes, np.inf)
     return Plan(c[:, 0], step[:, 0], nodes, tail, s, logs)
 
 
@@ -273,9 +274,10 @@ def _end(
     c: np.ndarray,
     width: np.ndarray,
     least: np.ndarray,
+    most: np.ndarray,
     room: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where lines may end, infinite if nowhere, and the bound on what they leave out there."""
+    """Where lines may end, infinite if not before `most`, and the bound on what is left out."""
     end, tail = np.full(len(c), np.inf), np.zeros(len(c))
     todo = np.arange(len(c))
     for ends in _ENDS:
@@ -289,7 +291,7 @@ def _end(
         rows = todo[found]
         end[rows] = np.take_along_axis(y, first, 1)[found, 0]
         tail[rows] = np.exp(np.take_along_axis(log_tail, first, 1)[found, 0])
-        todo = todo[~found]
+        todo = todo[~found & (y[:, -1] < most[todo])]
         if not todo.size:
             break
     return end, tail
