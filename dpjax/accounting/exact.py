@@ -55,7 +55,7 @@ def epsilon_bracket(loss: PrivacyLoss, delta: Any) -> Bracket:
         Bracket of arrays: exactly 0 where delta is at least the total variation, infinity where
         delta is below the mass of infinite loss. Of two directions the worse counts. Most are 1e-9
         of epsilon wide or narrower. Wider are few releases of a small sample (5 steps at q = 1e-4:
-        up to 3e-4, at q = 1e-8: 2e-3), sums of thousands of different discrete Laplace noises
+        up to 3e-3, at q = 1e-8: 2e-3), sums of thousands of different discrete Laplace noises
         (3e-2), and those of different discrete Gaussians (only a Chernoff bound above).
 
     Raises:
