@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, special
 from test_reference import agrees
 
@@ -154,6 +154,9 @@ def test_edges():
         loss.gaussian_mixture(0.0, [0.0, 1.0], [1.0, 0.0]),
     ):
         assert exact.epsilon(5 * nothing, 0.0) == exact.delta(5 * nothing, 0.0) == 0
+    far = loss.gaussian_mixture([1e200, 1e-200], [0.0, 1.0], [0.5, 0.5])
+    assert_array_equal(far.infinite_mass("remove"), [0, 0.5])
+    assert rdp.epsilon(far, 1e-6)[0] < 1e-6
     bare = loss.gaussian_mixture(0.0, [0.0, 1.0, 2.0], [0.5, 0.25, 0.25])
     sample = loss.sampled_gaussian(0.5, 0.0)
     for direction in DIRECTIONS:

@@ -106,7 +106,8 @@ def gaussian_mixture(scale: Any, sensitivities: Any, probabilities: Any) -> Priv
         )
     if np.any(np.abs(p.sum(-1) - 1) > 1e-12):
         raise ValueError(f"probabilities = {probabilities}: expected a sum of 1")
-    return once(GaussianMixture(noise, shifts, p))
+    tiny = noise < 1e-100 * shifts.max(-1)  # whose square would underflow: as none
+    return once(GaussianMixture(np.where(tiny, 0.0, noise), shifts, p))
 
 
 def truncated_discrete_gaussian(scale: Any, sensitivity: Any, bound: Any) -> PrivacyLoss:

@@ -95,7 +95,8 @@ class GaussianMixture(Leak):
             largest = float(np.max(shifts[used]))
             plain = largest > 0 and 0 < scale < np.inf
             parts = shifts[used] / (largest or 1.0), p[used]
-            rows.append(_Row(float(scale) / largest, *parts) if plain else None)
+            # beyond 1e100, more noise counts as so much
+            rows.append(_Row(min(float(scale) / largest, 1e100), *parts) if plain else None)
         return rows
 
     def _unmoved(self) -> np.ndarray:
@@ -239,9 +240,10 @@ def _abscissas(row: _Row, power: np.ndarray, finer: float) -> tuple[np.ndarray, 
     Large powers live in a small part of this.
     """
     real, turn = float(np.real(power[0])), float(np.abs(np.imag(power)).max())
-    growth = _ANGLES**2 * row.sigma**2 / 2 + turn * _ANGLES
-    growth = growth + min(real, 0) * np.log(np.cos(_ANGLES / 2))
-    step = float((2 * np.pi * row.sigma**2 * _ANGLES / (_EXPONENT + growth)).max()) / finer
+    angles = np.append(_ANGLES, min(_REACH / row.sigma, _ANGLES[-1]))
+    growth = angles**2 * row.sigma**2 / 2 + turn * angles
+    growth = growth + min(real, 0) * np.log(np.cos(angles / 2))
+    step = float((2 * np.pi * row.sigma**2 * angles / (_EXPONENT + growth)).max()) / finer
     low, high = min(real, 0) - _REACH * row.sigma, max(real, 0) + _REACH * row.sigma
     least = real * np.log(row.p[row.shifts == 1].sum()) + real * (real - 1) / (2 * row.sigma**2)
     for _ in range(_TURNS if real < 0 or (real > 1 and least > _HEAVY) else 0):
