@@ -120,8 +120,8 @@ def sound_lines(draw):
     return line
 
 
-ENORMOUS = ("1e-300", "1e-40", "1", "1e28", "1e37", "1e38", "1e300")
-ANSWERS = ("0", "1", "1", "1e20", "3e38", "-3e38", "1e200", "[0,1]", "[3e38,0]")
+ENORMOUS = ("1e-40", "1e-29", "1", "1e20", "1e29", "1e37", "1e38", "1e300")
+ANSWERS = ("0 1", "1 3e38", "3e38 -3e38", "1e20 -2", "1 1e200", "[0,1] [3e38,0]", "7 7")
 
 
 @st.composite
@@ -134,12 +134,12 @@ def simulated_lines(draw):
     def add(flag, values):
         line.extend((flag, draw(st.sampled_from(values))))
 
-    add("--delta", DELTAS[1:])
+    add("--delta", DELTAS[1:-1])
     if command == "audit":
         scale = draw(st.sampled_from(ENORMOUS))
         line += [f"dpjax:{mechanism.replace('-', '_')}", "--set", f"scale={scale}"]
-        add("--value", ANSWERS)
-        add("--neighbour", ANSWERS)
+        value, neighbour = draw(st.sampled_from(ANSWERS)).split()
+        line += ["--value", value, "--neighbour", neighbour]
         add("--epsilon", ("0", *EXTREME))
     else:
         add("--epsilon", ("1e-6", "1", "7", "300"))
@@ -147,7 +147,10 @@ def simulated_lines(draw):
         add("--sensitivity", ENORMOUS)
     if command == "sweep":
         line += ["--mechanism", mechanism, "--quiet"]
-    add("--simulate" if command == "plan" else "--trials", ("1", "2", "8", "1e3"))
+    add(
+        "--simulate" if command == "plan" else "--trials",
+        ("8", "1e3") if command == "audit" else ("2", "1e3"),
+    )
     line.extend(draw(st.sampled_from(([], [], ["--json"]))))
     return line
 
