@@ -193,7 +193,7 @@ def test_numbers_of_any_size_are_answered_or_refused(line):
 
 
 @pytest.mark.slow
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=16, suppress_health_check=[HealthCheck.too_slow])
 @given(simulated_lines())
 def test_simulations_of_any_size_are_answered_or_refused(line):
     outcome(line)
