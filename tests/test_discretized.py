@@ -237,3 +237,13 @@ def test_a_law_that_bends_within_a_step():
     assert lower * (1 - 1e-8) <= truth <= upper * (1 + 1e-8)
     assert upper - lower <= 1e-5 * upper
     assert abs(middle - truth) <= 1e-5 * truth
+
+
+def test_a_window_in_the_wrong_place_bounds_nothing():
+    # far from the answer what lies outside is all there is, though its share underflows
+    known = np.array([[0.0], [0.0], [1e-3]])
+    flat = exact._flat(1000 * loss.sampled_laplace(1.0, 1e6), (1,))
+    truth = exact.epsilon_bracket(1000 * loss.laplace(1e6), 1e-30)
+    lower, _, upper = discretized.epsilon(flat, "remove", np.log([1e-30]), known)[:, 0]
+    assert lower <= truth.upper
+    assert upper >= truth.lower > 3e-4

@@ -71,10 +71,12 @@ class Composed:
         error = float((np.abs(part) * (self.noise[first:] + 64 * _UNIT)).sum())
         by_squares = self.root_square * float(np.sqrt((weight**2).sum()))  # Cauchy and Schwarz
         error += 1.001 * min(self.largest * float(weight.sum()), by_squares)
-        outside = np.exp(self.log_outside - self.c * epsilon - self.log_scale)
-        error += 1.001 * outside + (self.lost * np.exp(-self.log_scale) if sign == 1 else 0)
+        log_outside = self.log_outside - self.c * epsilon + 1e-3
+        error += np.exp(log_outside - self.log_scale) if sign == -1 else 1e-290  # of underflow
         with np.errstate(divide="ignore", invalid="ignore"):
             value = self.log_scale + np.log(np.maximum(total + sign * error, 0))
+            if sign == 1:  # in logarithms, for neither may vanish beside a large scale
+                value = np.logaddexp(np.logaddexp(value, log_outside), np.log(self.lost))
         return float(value + sign * 4 * _UNIT * (abs(self.log_scale) + self.c * abs(self.origin)))
 
 
