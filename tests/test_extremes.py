@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import special
 
-from dpjax.accounting import basic, contour, discretized, exact, loss, rdp
+from dpjax.accounting import basic, contour, discretized, exact, gaussian, loss, rdp
 
 INF = float("inf")
 COUNTS = (1, 3, 1000, 10**9)
@@ -143,3 +144,31 @@ def test_a_finer_grid_moves_nothing_beyond_the_bracket(monkeypatch):
     lower, _, upper = (np.array([getattr(b, end) for b in brackets]) for end in brackets[0]._fields)
     assert lower.max() <= upper.min()
     assert np.all(upper - lower <= 1e-4 * upper)
+
+
+@pytest.mark.parametrize("family", [loss.sampled_gaussian, loss.sampled_laplace])
+@pytest.mark.parametrize("noise", [1e8, 1e20, 1e291, 1e300])
+@pytest.mark.parametrize("count", [1, pytest.param(3, marks=pytest.mark.slow), 10**6])
+def test_samples_under_any_noise_have_prompt_answers(family, noise, count):
+    composition = count * family(0.5, noise)
+    answers(composition, DELTAS[2:], EPSILONS[1:])
+    assert np.all(rdp.epsilon(composition, DELTAS[1:]) < 1e-2)
+    assert exact.epsilon(composition, 0.5) == 0
+
+
+def test_many_samples_under_much_noise_are_the_gaussian_of_a_smaller_shift():
+    """Up to the order of 1 / noise."""
+    bracket = exact.epsilon_bracket(10**6 * loss.sampled_gaussian(0.5, 1e7), 1e-5)
+    expected = gaussian.epsilon(1e-5, mu=0.5 * 1e3 / 1e7)
+    np.testing.assert_allclose([bracket.lower, bracket.upper], expected, rtol=1e-7)
+
+
+def test_a_delta_above_all_total_variations_asks_for_nothing():
+    few = 3 * loss.sampled_laplace(0.01, 100.0) + 2 * loss.sampled_gaussian(0.01, 100.0)
+    # 3 q (1 - exp(-1/200)) + 2 q (2 Phi(1/200) - 1)
+    most = 0.03 * -np.expm1(-1 / 200) + 0.02 * special.erf(1 / 200 / np.sqrt(2))
+    assert exact.epsilon(few, most * (1 + 1e-6)) == 0
+    assert exact.delta(few, 0.0) <= most * (1 + 1e-6)
+    many = 1000 * loss.sampled(1e-300, loss.discrete_laplace(1e-12, 1))
+    assert exact.epsilon(many, 1e-5) == 0
+    assert exact.delta(3 * loss.sampled_laplace(0.01, 1e300), 0.0) <= 3 * 0.01 / 1e300

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpjax.accounting.leaks import sampled_gaussian
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 
 
@@ -108,3 +109,31 @@ def test_one_addition_near_full_sampling_and_far_from_it(q, s, epsilon):
         mixed = (1 - q) * below + q * mp.ncdf((x - 1) / s)
         truth = mp.log(below - mp.exp(e) * mixed)
         assert abs(value - truth) <= 1e-13 * (1 + abs(truth))
+
+
+@pytest.mark.parametrize("s", [1e7, 1e20, 1e90])
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_much_noise_is_the_gaussian_of_a_smaller_shift(s, direction):
+    """At t = a s the loss is q Z / s, but for parts that fall like 1 / s."""
+    leak = PoissonGaussian(np.array(0.3), np.array(s))
+    a = np.array([0.5, 1.0, 6.0])
+    value = leak.cumulant(a * s, direction)
+    np.testing.assert_allclose(value, (0.3 * a) ** 2 / 2, rtol=10 / s + 1e-12)
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("t", [-3.0, -0.4, 0.0, 1e-3, 2.0, 60.0])
+def test_beyond_the_noise_that_is_integrated_is_a_bound(monkeypatch, t, direction):
+    leak, nodes = PoissonGaussian(np.array(0.3), np.array(2.0)), np.array([t])
+    truth = leak.cumulant(nodes, direction)
+    monkeypatch.setattr(sampled_gaussian, "_MOST_NOISE", 1.0)
+    value, error = leak.cumulant_with_error(nodes, direction)
+    assert 0 <= value - truth <= error + 1e-15
+    np.testing.assert_array_equal(leak.log_decay(np.array([1.0]), np.array([9.0]), direction), 0)
+
+
+def test_a_power_that_is_no_number_is_left_out():
+    leak = PoissonGaussian(np.array(0.3), np.array(2.0))
+    value = leak.cumulant(np.array([np.nan, 1.0, np.nan]), "remove")
+    assert value[1] == leak.cumulant(np.array([1.0]), "remove")[0]
+    assert np.all(np.isinf(value[[0, 2]]))

@@ -238,6 +238,8 @@ def _plan(
     share = min(log_size - float(coarse.cumulant(np.array([[c]]), direction)[0, 0]) + c * origin, 0)
     bottoms = (left[0] - left[1:] - _CUT + share) / places
     tops = (right[1:] - right[0] + _CUT - share) / places
+    if np.all(np.isnan(bottoms)) or np.all(np.isnan(tops)):
+        return None
     places = places[np.nanargmax(bottoms)], places[np.nanargmin(tops)]
     bottom, top = np.nanmax(bottoms), np.nanmin(tops)
     width = max(top - bottom, width)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpjax import _validate
-from dpjax.accounting import closed, contour, discretized, lattice, smoothed
+from dpjax.accounting import _easy_bounds, closed, contour, discretized, lattice, smoothed
 from dpjax.accounting.composition import as_loss
 from dpjax.accounting.loss import PrivacyLoss
 
@@ -20,6 +20,7 @@ _BLOCK = 1 << 20  # complex values held at once
 _ROUNDING = 16 * np.finfo(float).eps
 _CLEAR = 1e-15  # how near 1 a delta must be shown to be for nothing more to be asked
 _SHARES = 2.0 ** -np.arange(1, 33)  # places of the bound on 1 - delta
+_LEAST = -744.0  # log of about the least float
 _WIDE = 1e-6  # relative width of a bracket from which on a grid of losses is tried
 
 
@@ -125,7 +126,7 @@ def delta_bracket(loss: PrivacyLoss, epsilon: Any) -> Bracket:
         if todo.size:
             part = flat.take(todo)
             log_known = np.log(np.maximum(best[0] - mass, 0) / (1 - mass))[todo]
-            logs = log_delta(part, direction, wanted[todo], log_known)
+            logs = log_delta(part, direction, wanted[todo], np.maximum(log_known, _LEAST))
             result[:, todo] = np.exp(logs)
             # an upper end too small for a float is the smallest float, and not 0
             result[2, todo] = np.where(np.isneginf(logs[2]), 0, np.maximum(result[2, todo], 5e-324))
@@ -143,10 +144,12 @@ def log_delta(
     """
     result = np.empty((3, epsilon.size))
     known = np.full(epsilon.shape, -np.inf) if known is None else known
-    quick = closed.quick(loss, direction)
+    most = _easy_bounds.log_delta(loss, direction, epsilon)
+    small = np.isfinite(known) & (most <= known)
+    quick = closed.quick(loss, direction) & ~small
     near = np.where(quick, -np.inf, _near_one(loss, direction, epsilon))
-    result[0], result[1:] = near, 0
-    clear = result[0] > -_CLEAR
+    result[0], result[1:] = near, most
+    clear = (result[0] > -_CLEAR) | small
     whole = ~quick & ~clear & lattice.applies(loss, direction)
     for rows, method in ((quick, closed.log_delta), (whole, lattice.log_delta)):
         if rows.any():
@@ -156,12 +159,12 @@ def log_delta(
     if rest.any():
         part = loss.take(np.flatnonzero(rest))
         result[:, rest] = contour_log_delta(part, direction, epsilon[rest], known[rest])
-    wide = closed.possible(loss, direction) & np.isneginf(result[0])
+    wide = closed.possible(loss, direction) & np.isneginf(result[0]) & ~small
     if wide.any():
         part = loss.take(np.flatnonzero(wide))
         result[:, wide] = closed.log_delta(part, direction, epsilon[wide])
     result[0] = np.fmax(result[0], near)
-    result[2] = np.fmax(np.fmin(result[2], 0), result[0])  # NaN, infinity less infinity, tells none
+    result[2] = np.fmax(np.fmin(result[2], most), result[0])  # NaN, infinity less infinity: none
     result[1] = np.fmax(np.fmin(result[1], result[2]), result[0])
     for way in (discretized, smoothed):
         wide = np.flatnonzero(~(result[2] - result[0] <= _WIDE) & (result[2] > known))
@@ -222,8 +225,11 @@ def _epsilon(
         log_delta = np.log(np.maximum(finite, 0))
     # with infinite mass m, delta = m + (1 - m) * (delta of the finite part)
     result = np.tile(np.where(finite < 0, np.inf, largest), (3, 1))
-    result[:, (delta == 1) | (largest == 0) & (finite >= 0)] = 0
-    todo = np.flatnonzero((finite > 0) & (delta < 1) & (largest > known))
+    most = np.minimum(_easy_bounds.epsilon(loss, direction, log_delta), largest)
+    small = (finite > 0) & (most <= known)
+    result[0, small], result[1:, small] = 0, most[small]
+    result[:, (delta == 1) | (most == 0) & (finite >= 0)] = 0
+    todo = np.flatnonzero((finite > 0) & (delta < 1) & ~small)
     if todo.size == 0:
         return result
     part, wanted = loss.take(todo), log_delta[todo]

@@ -200,8 +200,14 @@ def _ends(q: np.ndarray, s: np.ndarray, power: np.ndarray) -> tuple[np.ndarray, 
 def _step(s: np.ndarray, power: np.ndarray) -> np.ndarray:
     """The spacing that is fine enough for real powers from this one on; (rows,)."""
     s, power = s[:, None], np.minimum(power, 0)[:, None]
-    growth = _ANGLES**2 * s**2 / 2 + power * np.log(np.cos(_ANGLES / 2))
-    return (2 * np.pi * s**2 * _ANGLES / (EXPONENT + growth)).max(1)
+    u = _angles(s)
+    growth = u**2 * s**2 / 2 + power * np.log(np.cos(u / 2))
+    return (2 * np.pi * s**2 * u / (EXPONENT + growth)).max(1)
+
+
+def _angles(s: np.ndarray) -> np.ndarray:
+    """The u tried, of a column s: (rows, angles); the last is the best where much noise rules."""
+    return np.concatenate([_ANGLES + 0 * s, np.minimum(REACH / s, _ANGLES[-1])], 1)
 
 
 def _trimmed_and_step(
@@ -233,12 +239,14 @@ def _trimmed_and_step(
     moment = np.where(real > 0, np.maximum(real * np.log(q) + real * (real - 1) / (2 * s**2), 0), 0)
     p = special.expit((log_odds + z[:, 1:])[:, :, None])
     spread = np.where(p < 0.5, p * (1 - p), 0.25)
-    modulus = np.sqrt(1 - 4 * spread * np.sin(_ANGLES / 2) ** 2)
-    more = turn[:, :, None] * _ANGLES * np.minimum(1, p / modulus)
-    more += np.minimum(real, 0)[:, :, None] * np.log(modulus)
+    u = _angles(s)
+    # by log1p: next to 1 the modulus itself would lose what a large power makes of it
+    log_modulus = np.log1p(-4 * spread * np.sin(u[:, None] / 2) ** 2) / 2
+    more = turn[:, :, None] * u[:, None] * np.minimum(1, p / np.exp(log_modulus))
+    more += np.minimum(real, 0)[:, :, None] * log_modulus
     more = special.logsumexp(bound[:, :, None] + more, 1) - moment
-    growth = _ANGLES**2 * s**2 / 2 + np.maximum(more, 0)
-    step = (2 * np.pi * s**2 * _ANGLES / (EXPONENT + growth)).max(1)
+    growth = u**2 * s**2 / 2 + np.maximum(more, 0)
+    step = (2 * np.pi * s**2 * u / (EXPONENT + growth)).max(1)
     return trimmed[:, 0], step
 
 

@@ -22,6 +22,7 @@ from dpjax.accounting.leaks._mixture import (
 _NEAR = 20.0  # how far apart powers are, in units of s, that share their abscissas
 _TURNS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])  # of the line of integration, in units of 1 / s
 _MOST_TURN = 2.8
+_MOST_NOISE = 1e100  # integrated; beyond, its square may overflow
 _FAR = 2.0  # from here on, in units of 1 / the loss's spread, turning is worth its time
 
 
@@ -64,7 +65,9 @@ class PoissonGaussian(Leak):
         bare = (s == 0) & (q > 0)  # without noise what is left of L is the constant +-log(1 - q)
         constant = np.log1p(-q[bare])[:, None]
         value[bare] = constant * (power[bare] - (direction == "remove"))
-        todo = np.flatnonzero((s > 0) & np.isfinite(s) & (q > 0))
+        far = np.flatnonzero((s > _MOST_NOISE) & np.isfinite(s) & (q > 0))
+        value[far], error[far] = _bound(q[far, None], s[far, None], power[far])
+        todo = np.flatnonzero((s > 0) & (s <= _MOST_NOISE) & (q > 0))
         value[todo] = np.inf  # what would need too many abscissas stays so, which is a bound
         shared = list(_that_share(power[todo], s[todo]))
         while shared:
@@ -133,7 +136,7 @@ class PoissonGaussian(Leak):
         shape, y = y.shape, y.reshape(-1, y.shape[-1])
         power = (c + 1 if direction == "remove" else -c).reshape(-1, 1)
         result = np.zeros(y.shape)
-        todo = np.flatnonzero((s > 0) & np.isfinite(s) & (q > 0))
+        todo = np.flatnonzero((s > 0) & (s <= _MOST_NOISE) & (q > 0))
         for block, grid in grids(q[todo], s[todo], power[todo], finer=3):
             rows = todo[block]
             p, variance = power[rows], grid.s**2
@@ -154,6 +157,21 @@ class PoissonGaussian(Leak):
                 decay[far] = np.minimum(decay[far], turned)
             result[rows] = decay
         return result.reshape(shape)
+
+
+def _bound(q: np.ndarray, s: np.ndarray, power: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A bound above log E_A[exp(power l)] at real powers, and how far off it may be.
+
+    The power of the mixture is convex in it but between 0 and 1: above 0 the moment is at most
+    1 - q + q exp(power (power - 1) / (2 s^2)), and where concave it is between that and 1.
+    """
+    if np.iscomplexobj(power):
+        return np.full(power.shape, np.inf), np.zeros(power.shape)
+    exponent = power / s * ((power - 1) / s) / 2
+    near = np.log1p(q * np.expm1(np.minimum(exponent, 1)))
+    chord = np.where(exponent < 1, near, np.logaddexp(np.log1p(-q), np.log(q) + exponent))
+    chord = chord * (1 + np.sign(chord) * 1e-14)
+    return np.maximum(chord, 0), np.abs(chord)
 
 
 def _log_decay_by_turning(
@@ -204,6 +222,7 @@ def _that_share(power: np.ndarray, s: np.ndarray) -> Iterator[tuple[np.ndarray, 
         least, most = (f.accumulate(real[:, start:], 1) for f in (np.minimum, np.maximum))
         near = most - least <= np.abs(least) + _NEAR * s[:, None]
         width = int(np.argmin(np.append(near.mean(0) > 0.8, False)))  # for most rows
+        width = max(width, 1)  # a power that is NaN is not even near itself
         columns = np.arange(start, start + width)
         shared = near[:, width - 1]
         yield np.flatnonzero(shared), columns
