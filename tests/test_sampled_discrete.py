@@ -97,8 +97,8 @@ PAIRS = {
         + 0.1 * np.eye(4)[2:],
     ),
     "three": (
-        loss.k_ary_response(1.0, 3),
-        np.array([[np.e, 1, 1], [1, np.e, 1]]) / (np.e + 2),
+        loss.k_ary_response(1.0, 3, adjacency="add_remove"),
+        np.array([[np.e, 1, 1], [np.e / 3 + 2 / 3] * 3]) / (np.e + 2),
     ),
 }
 
@@ -278,6 +278,7 @@ def test_edges():
 BAD = {
     "expected 1 of Gaussian, Laplace": lambda: loss.sampled(0.1, loss.shuffled(1.0, 10)),
     "release = 2 of Gaussian": lambda: loss.sampled(0.1, 2 * loss.gaussian(1.0)),
+    'adjacency="add_remove"': lambda: loss.sampled(0.1, loss.k_ary_response(1.0, 3)),
     "release = nothing": lambda: loss.sampled(0.1, loss.PrivacyLoss()),
     "sampling_probability = 1.1": lambda: loss.sampled(1.1, loss.gaussian(1.0)),
     "bound = 1.5: expected a whole": lambda: loss.truncated_discrete_gaussian(1.0, 1, 1.5),

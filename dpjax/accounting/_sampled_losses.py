@@ -41,11 +41,13 @@ def sampled(sampling_probability: Any, release: Any) -> PrivacyLoss:
         sampling_probability: Chance of each record to take part, in [0, 1].
         release: The loss of one release for a record that is in the sample for sure, and may be
             added or removed: `gaussian`, `laplace`, `discrete_laplace`, `discrete_gaussian` or a
-            truncated one, `pure`, `approximate`, `k_ary_response` under add_remove, or itself of a
-            sample; not what is known for one
-            record that turns into another, as of `randomized_response`. Whole-number noise with
-            more than 2^15 different losses (a scale beyond 400) counts as a bit less, by 1e-6 or
-            so; with more than 2^22 (a scale beyond 50,000) nothing is known.
+            truncated one, `pure`, `approximate`, what is as `pure` (`staircase`,
+            `permute_and_flip`, ...), `k_ary_response` under add_remove, or itself of a sample.
+            A loss does not know its adjacency: those of `randomized_response` and
+            `optimized_unary`, where a record turns into another, look like `pure` and are not meant
+            (use `k_ary_response(scale, 2, adjacency="add_remove")`). Whole-number noise with more
+            than 2^15 different losses (a scale beyond 400) counts as a bit less, by 1e-6 or so;
+            with more than 2^22 (a scale beyond 50,000) nothing is known.
 
     Raises:
         TypeError: The release is no loss.
@@ -68,6 +70,11 @@ def sampled(sampling_probability: Any, release: Any) -> PrivacyLoss:
         names = ", ".join(family.__name__ for family in _SAMPLED)
         shown = ", ".join(f"{n} of {type(each).__name__}" for each, n in release.terms)
         raise ValueError(f"release = {shown or 'nothing'}: expected 1 of {names}, or of a sample")
+    if isinstance(leak, Response) and np.any(leak.num_categories > 2):
+        raise ValueError(
+            "release = k_ary_response where a record turns into another: expected"
+            ' adjacency="add_remove"'
+        )
     two = two_answers(leak)
     if two is not None:
         return once(two.sampled(q))
