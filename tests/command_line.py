@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from dpjax import cli
 
 ROOT = Path(__file__).parent.parent
-SCHEMA = json.loads((ROOT / "dpjax" / "cli" / "schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((Path(cli.__file__).parent / "schema.json").read_text(encoding="utf-8"))
 WORKLOAD = """
 people = 10000
 [[query]]
