@@ -339,6 +339,18 @@ def test_verification_sees_noise_that_is_not_that_of_its_law(monkeypatch):
     assert not check.agrees
 
 
+def test_verification_of_any_length_can_be_interrupted():
+    found = plan.at_budget(plan.equal(3), epsilon=1.0, delta=DELTA, designs=named("laplace basic"))
+
+    def interrupt(done, total):
+        assert total == 10**11
+        if done > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verify(found, num_trials=10**11, seed=1, progress=interrupt)
+
+
 def test_plans_leave_their_arguments_alone():
     first = plan.at_budget(UNEQUAL, epsilon=1.0, delta=DELTA, designs=EXACTLY)
     second = plan.at_budget(UNEQUAL, epsilon=1.0, delta=DELTA, designs=EXACTLY)

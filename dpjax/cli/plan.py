@@ -1,5 +1,6 @@
 """`dpjax plan`: from a workload and a wish to ranked designs."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -168,9 +169,14 @@ def _simulated(plan: planning.Plan, given: dict[str, Any]) -> list[dict[str, Any
     if given["simulate"] is None:
         return None
     from dpjax.plan.verify import verify
+    from dpjax.sweep import progress
 
     found = verify(
-        plan, num_trials=given["simulate"], seed=given["seed"], confidence=given["confidence"]
+        plan,
+        num_trials=given["simulate"],
+        seed=given["seed"],
+        confidence=given["confidence"],
+        progress=progress.bar("simulate") if sys.stderr.isatty() else None,
     )
     return [each._asdict() for each in found]
 

@@ -1,8 +1,7 @@
 """A plan simulated: has its noise the error, and do its intervals hold as often, as it says?"""
 
-import zlib
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +12,8 @@ import dpjax
 from dpjax import _validate
 from dpjax.plan.designs import LAWS, check_simulated
 from dpjax.plan.planner import Plan
+from dpjax.statistics import Moments
+from dpjax.sweep.progress import Progress
 
 _STANDARD_ERRORS = 5.0  # exceeded by chance once in two million
 
@@ -39,7 +40,14 @@ class Verified(NamedTuple):
     agrees: bool
 
 
-def verify(plan: Plan, *, num_trials: int, seed: int, confidence: float = 0.95) -> list[Verified]:
+def verify(
+    plan: Plan,
+    *,
+    num_trials: int,
+    seed: int,
+    confidence: float = 0.95,
+    progress: Progress | None = None,
+) -> list[Verified]:
     """Simulate the plan's best design, each kind of query with a key of its own.
 
     Args:
@@ -47,6 +55,7 @@ def verify(plan: Plan, *, num_trials: int, seed: int, confidence: float = 0.95) 
         num_trials: of each kind, at least 2.
         seed: from 0 to 2^32 - 1.
         confidence: of the half-widths, in (0, 1).
+        progress: called as `progress(done, total)` with trials of all kinds.
 
     Raises:
         ValueError: an argument outside its range.
@@ -61,32 +70,39 @@ def verify(plan: Plan, *, num_trials: int, seed: int, confidence: float = 0.95) 
         raise ValueError(
             f"num_trials, seed = {num_trials}, {seed}: expected at least 2, and below 2^32"
         )
-    for scale in plan.best.scales:
-        check_simulated(plan.best.design.mechanism, float(scale))
-    half_widths = plan.best.half_widths(confidence)
+    mechanism, scales = plan.best.design.mechanism, [float(s) for s in plan.best.scales]
+    for scale in scales:
+        check_simulated(mechanism, scale)
+    names = [query.name for query in plan.workload.queries]
+    half_widths = [float(width) for width in plan.best.half_widths(confidence)]
+    points = [
+        _point(name, mechanism, scale, width)
+        for name, scale, width in zip(names, scales, half_widths, strict=True)
+    ]
+    found = dpjax.sweep(jax.random.key(np.uint32(seed)), points, trials, progress=progress)
     return [
-        _one(query.name, plan.best.design.mechanism, float(scale), float(width), trials, seed)
-        for query, scale, width in zip(
-            plan.workload.queries, plan.best.scales, half_widths, strict=True
+        _judged(name, LAWS[mechanism](scale), width, moments, trials)
+        for name, scale, width, moments in zip(
+            names, scales, half_widths, found.moments, strict=True
         )
     ]
 
 
-def _one(
-    name: str, mechanism: str, scale: float, half_width: float, trials: int, seed: int
-) -> Verified:
-    """One kind of query."""
-    law, discrete = LAWS[mechanism](scale), mechanism.startswith("discrete")
-    key = jax.random.fold_in(jax.random.key(seed), np.uint32(zlib.crc32(name.encode())))
+def _point(name: str, mechanism: str, scale: float, half_width: float) -> dpjax.Point:
+    """One kind of query, with a bin for what is within the half-width."""
+    discrete = mechanism.startswith("discrete")
     edge = half_width + 0.5 if discrete else half_width  # a bin holds its left end
-    moments = dpjax.simulate(
-        key,
+    return dpjax.Point(
+        {"query": name},
         partial(getattr(dpjax, mechanism), scale=scale),
         np.int32(0) if discrete else 0.0,
-        trials,
-        measure=_error,
-        edges=np.array([-edge, edge]),
+        _error,
+        np.array([-edge, edge]),
     )
+
+
+def _judged(name: str, law: Any, half_width: float, moments: Moments, trials: int) -> Verified:
+    """What was simulated, beside the law."""
     assert moments.histogram is not None  # edges were given
     coverage = float(moments.histogram.counts[1] / trials)
     expected = 1 - float(law.tail(half_width))
