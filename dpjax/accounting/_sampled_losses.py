@@ -193,8 +193,10 @@ def sampled_laplace(
 def subset_gaussian(sampled_fraction: Any, noise_multiplier: Any) -> PrivacyLoss:
     """One Gaussian release of a sample of fixed size, drawn without replacement.
 
-    It holds for one record replaced by another, which keeps the size of the data. It leaks more
-    than a Poisson sample of the same size.
+    It holds for one record replaced by another, which keeps the size of the data and moves the sum
+    by up to twice the clip norm. It leaks more than a Poisson sample of the same size. Where the
+    noise is compared with the most that a replaced record moves the sum, as dp-accounting's event
+    does, give twice that multiplier.
 
     Args:
         sampled_fraction: Size of the sample over that of the data, in [0, 1].

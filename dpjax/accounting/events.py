@@ -37,8 +37,10 @@ def from_dp_event(event: Any, *, adjacency: str = "add_remove") -> PrivacyLoss:
             and `delta`.
         adjacency: "add_remove", one record more or less, which randomized response takes as an
             answer in place of a uniform one; or "replace_one", one record turned into another,
-            which moves a sum of clipped records by up to twice the clip norm, as the package takes
-            it too. A guarantee in itself (zCDP, epsilon and delta) is taken to be for it.
+            which moves a sum of clipped records by up to twice the clip norm, as the package's
+            accountant of privacy losses takes it too; its Rényi accountant takes once the clip norm
+            (Laplace, sampling without replacement) and says less. A guarantee in itself (zCDP,
+            epsilon and delta) is taken to be for it.
 
     Raises:
         TypeError: `event` is no event of dp-accounting.
