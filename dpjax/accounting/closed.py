@@ -4,6 +4,7 @@ All arrays are flat: one row a composition. Brackets carry the formula's own rou
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpjax.accounting import gaussian, laplace_sum
 from dpjax.accounting._roots import bracketed_root
@@ -36,8 +37,13 @@ def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndar
     return np.stack([lower - spare, value, np.minimum(upper + spare, 0)])
 
 
-def epsilon(loss: PrivacyLoss, direction: str, log_delta: np.ndarray) -> np.ndarray:
-    """Lower, estimate, upper of epsilon on rows that have a formula; (3, rows)."""
+def epsilon(
+    loss: PrivacyLoss, direction: str, log_delta: np.ndarray, near: ArrayLike = 1.0
+) -> np.ndarray:
+    """Lower, estimate, upper of epsilon on rows that have a formula; (3, rows).
+
+    `near` is where the search starts from above.
+    """
     if _gaussians(loss):
         upper = gaussian.epsilon(np.exp(log_delta), mu=np.sqrt(_mu_squared(loss)))
         return np.stack([upper * (1 - 1e-13), upper, upper])
@@ -47,17 +53,20 @@ def epsilon(loss: PrivacyLoss, direction: str, log_delta: np.ndarray) -> np.ndar
         return log_delta - value - sign * spare  # rises with epsilon
 
     most = loss.supremum(direction)
-    low, high = np.zeros_like(log_delta), np.minimum(most, 1.0)
+    low, high = np.zeros_like(log_delta), np.minimum(most, np.minimum(near, 1.0))
     at_low, at_high = excess(low, 1), excess(high, 1)
     while np.any(at_high <= 0):
         high = np.where(at_high <= 0, np.minimum(2 * high, most), high)
         at_high = excess(high, 1)
     below, above = bracketed_root(excess, low, high, np.minimum(at_low, 0), at_high, 0.0)
-    # the ends step out from the root until the formula's error is covered
-    step = 1e-14 * above
+    # the ends step out from the root until the formula's error is covered, at first by the slope
+    at_root, beyond = excess(above), excess(above * (1 + 1e-4))
+    spare = (at_root - excess(above, 1)) * 1e-4 * above / (beyond - at_root)
+    first = np.fmax(1e-14, 1.1 * np.where(np.isfinite(spare / above), spare / above, 0))
+    step = first * above
     while np.any(short := (excess(above, 1) < 0) & (above < high)):
         above, step = np.where(short, np.minimum(above + step, high), above), 4 * step
-    middle, step = below, 1e-14 * below
+    middle, step = below, first * below
     while np.any(short := (excess(below, -1) > 0) & (below > 0)):
         below, step = np.where(short, np.maximum(below - step, 0), below), 4 * step
     slip = _slip(loss, direction)

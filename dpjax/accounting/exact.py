@@ -246,7 +246,7 @@ def _epsilon(
     wide = closed.possible(part, direction) & (answer[2] - answer[0] > 1e-9 * answer[2])
     if wide.any():
         some = part.take(np.flatnonzero(wide))
-        answer[:, wide] = closed.epsilon(some, direction, wanted[wide])
+        answer[:, wide] = closed.epsilon(some, direction, wanted[wide], answer[2, wide])
     wide = np.flatnonzero(answer[2] - answer[0] > _WIDE * answer[2])
     if wide.size:  # as in `_near_one`, for the epsilon at which its end is delta
         log_rest = _log_rest(part.take(wide), direction, _SHARES)
