@@ -13,8 +13,6 @@ from dpjax.cli.releases import family
 from dpjax.plan.advice import risk_at
 from dpjax.plan.designs import ACCOUNTANTS
 
-_MOST_SAMPLED = 1e6  # beyond, cumulants of samples take minutes
-
 
 @click.command()
 @options.mechanism
@@ -63,11 +61,6 @@ def command(
     if scale is not None:
         noise_multiplier = scale / sensitivity
     assert noise_multiplier is not None
-    if sampling_probability is not None and noise_multiplier > _MOST_SAMPLED:
-        raise click.UsageError(
-            f"noise of multiplier {noise_multiplier:g}: expected at most {_MOST_SAMPLED:g} with"
-            " --sampling-probability"
-        )
     leak = count * release(np.asarray(noise_multiplier))
     bracket = exact.epsilon_bracket(leak, delta)
     rows = _accountants(leak, delta, float(bracket.upper))
