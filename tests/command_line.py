@@ -29,6 +29,8 @@ delta = 1e-5
 trials = 70000
 """
 MECHANISM = """
+import random
+
 import jax
 import numpy as np
 
@@ -55,6 +57,14 @@ def interrupted(key, value):
 
 def no_number(key, value):
     return value * np.nan
+
+
+def constant(key, value):
+    return value * np.inf
+
+
+def frozen(key, value):
+    return value + random.random()
 
 
 def talking(key, value, loud, kind):

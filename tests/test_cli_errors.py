@@ -49,6 +49,9 @@ BAD = {
     "audit dpjax:laplace --value 0 --neighbour 1 --set a=tru": 'true, false or "text"',
     "audit dpjax:laplace --value 1e200 --neighbour 1": "expected numbers of at most 3.4e38",
     "audit dpjax:laplace --value [1,2] --neighbour [1.0,2]": "--value and --neighbour are both",
+    "audit dpjax:laplace --set scale=1.0 --value 1e9 --neighbour 1000000001": "same in float32",
+    "audit dpjax:laplace --set scale=1.0 --value [16777216,5] --neighbour [16777217,5]": "float32",
+    "audit dpjax:discrete_laplace --set scale=1.0 --value 4294967297 --neighbour 2": "as int32",
     "sweep --epsilon 1 --mechanism laplace --sensitivity 1e38": "expected from 1e-30 to 1e+30 to",
     "sweep --epsilon 1 --mechanism laplace --checkpoint none/x": "there is no folder none",
     "calibrate --mechanism laplace --epsilon 1 --delta 0 --count 1e19": "to 9223372036854775807",
@@ -105,6 +108,18 @@ def test_what_cannot_be_audited_is_told_in_a_line(run, function):
     result = run(f"audit mine_to_audit:{function} --value 1 --neighbour 2 --trials 100", code)
     assert message in result.stderr.replace("\n", " ")
     assert result.stdout == ""
+
+
+REMARKS = {
+    "mine_to_audit:constant --value 1 --neighbour 2": "every answer is the same, on both",
+    "mine_to_audit:frozen --value 1 --neighbour 2": "expected noise from the key, by jax.random",
+    "dpjax:laplace --set scale=1.0 --value [1e9,5] --neighbour [1000000001,6]": "1 of the numbers",
+}
+
+
+@pytest.mark.parametrize("line", REMARKS)
+def test_what_is_odd_about_an_audit_is_remarked(run, line):
+    assert REMARKS[line] in run(f"audit {line} --trials 100").stdout
 
 
 def test_exit_codes_of_what_the_machine_fails_at(run, monkeypatch):

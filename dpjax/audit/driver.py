@@ -209,11 +209,7 @@ def _prove(
     seeds = [as_seed(each) for each in jax.random.split(key, 6)]  # spends the key
     mechanism = as_pytree(mechanism)
     values = as_value(value), as_value(neighbour)
-    if np.array_equal(*values) and not np.array_equal(np.asarray(value), np.asarray(neighbour)):
-        raise ValueError(
-            f"value = {value} and neighbour = {neighbour} are the same in {values[0].dtype}:"
-            " expected two that differ there, such as their differences from one of them"
-        )
+    check_differ(values, (value, neighbour))
     first, second, last = (
         [World(seed, mechanism, each) for seed, each in zip(part, values, strict=True)]
         for part in (seeds[:2], seeds[2:4], seeds[4:])
@@ -248,6 +244,25 @@ def _prove(
     return _Found(
         float(proven), float(limit), event, int(hits[likelier]), int(hits[1 - likelier]), left
     )
+
+
+def check_differ(
+    arrays: tuple[Array, Array], given: tuple[ArrayLike, ArrayLike]
+) -> tuple[int, str]:
+    """How many coordinates that differ as given are the same as arrays, and in which dtype.
+
+    Raises:
+        ValueError: all of them are, so that there would be nothing to tell apart.
+    """
+    apart, left = np.not_equal(*map(np.asarray, given)), np.not_equal(*map(np.asarray, arrays))
+    dtype = arrays[0].dtype.name
+    if np.any(apart) and not np.any(left):
+        raise ValueError(
+            f"value = {np.asarray(given[0]).tolist()}: it and neighbour ="
+            f" {np.asarray(given[1]).tolist()} are the same in {dtype}; expected two that differ"
+            " there, such as their differences from one of them"
+        )
+    return int(np.sum(apart & ~left)), dtype
 
 
 def _names(scoring: Partial, sample: Any, trials: int) -> Partial | None:

@@ -101,11 +101,13 @@ def command(
 
         import dpjax
         from dpjax.audit import audit
+        from dpjax.audit.driver import check_differ
         from dpjax.cli.simulation import key_of, tried
 
         asked: Any = dpjax.per_trial(function) if per_trial else function
-        (one, other), missing = tried(mechanism, asked, (one, other), seed)
-        found = audit(key_of(seed), asked, one, other, trials, delta=delta, confidence=confidence)
+        arrays, missing, remarks = tried(mechanism, asked, (one, other), seed)
+        merged, dtype = check_differ(arrays, (one, other))
+        found = audit(key_of(seed), asked, *arrays, trials, delta=delta, confidence=confidence)
     contradicted = None if epsilon is None else found.contradicts(epsilon)
     row = {
         "mechanism": mechanism,
@@ -132,6 +134,9 @@ def command(
         lines.append(
             f"{missing:.1%} of the first answers are NaN, which counts as below any number"
         )
+    lines += remarks
+    if merged:
+        lines.append(f"{merged} of the numbers that differ are the same in {dtype}")
     if epsilon is not None:
         lines.append(found.verdict(epsilon))
     emit(form, "audit", row, [row], lines)

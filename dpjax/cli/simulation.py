@@ -16,6 +16,7 @@ from dpjax.cli.output import one_line
 from dpjax.simulate import as_pytree, as_value
 
 _TRIED = 1000  # answers of each neighbour
+_MOST_WHOLE = 2**31 - 1  # JAX would wrap larger ones
 _UNTRACED = (
     jax.errors.JAXTypeError,
     jax.errors.JAXIndexError,
@@ -58,13 +59,13 @@ def _whole(value: Any) -> bool:
 
 def tried(
     name: str, mechanism: Any, values: tuple[Any, Any], seed: int
-) -> tuple[list[Array], float]:
+) -> tuple[tuple[Array, Array], float, list[str]]:
     """Some trials of a user's mechanism on both neighbours.
 
     Returns:
-        The values as arrays that it takes, and the share of its answers that are NaN. As in
-        `simulate`, Python ints are floats, lists of them too, and integers to a mechanism that
-        takes no floats.
+        The values as arrays that it takes, the share of its answers that are NaN, and remarks on
+        the answers. As in `simulate`, Python ints are floats, lists of them too, and integers to a
+        mechanism that takes no floats.
 
     Raises:
         click.UsageError: it cannot be traced, raises, or its answers are of no use.
@@ -80,6 +81,11 @@ def tried(
         ) from error
     except (Exception, SystemExit) as error:  # whatever a user's function raises
         if isinstance(error, TypeError) and all(type(v) is int or _whole(v) for v in values):
+            if max(np.max(np.abs(np.asarray(value, float))) for value in values) > _MOST_WHOLE:
+                raise click.UsageError(
+                    f"{name} takes whole numbers: expected --value and --neighbour of at most"
+                    f" {_MOST_WHOLE}, as int32"
+                ) from error
             whole: Any = tuple(as_value(np.asarray(value)) for value in values)
             with contextlib.suppress(click.UsageError):
                 return tried(name, mechanism, whole, seed)
@@ -102,13 +108,25 @@ def tried(
         if same and varied:
             raise click.UsageError(
                 f"{name} gives the same answers to two keys: expected noise from the key, by"
-                " jax.random and not by numpy.random"
+                " jax.random and not by numpy.random or random"
             )
         if not same and not varied:
             raise click.UsageError(
                 f"{single} gives all trials of a key the same answer: expected independent noise"
             )
-    return arrays, float(np.mean(missing))
+    return (arrays[0], arrays[1]), float(np.mean(missing)), _remarks(*(one for one, _ in answers))
+
+
+def _remarks(one: np.ndarray, other: np.ndarray) -> list[str]:
+    """What is odd about answers to both neighbours, though it can be audited."""
+    if np.any(one != one[:1]) or np.any(other != other[:1]):
+        return []
+    if np.array_equal(one, other):
+        return ["every answer is the same, on both neighbours: it says nothing"]
+    return [
+        "every answer to one neighbour is the same: expected noise from the key, by jax.random"
+        " (numpy.random and random give one number, while JAX traces the function)"
+    ]
 
 
 def _answers(mechanism: Any, value: Array, seed: int) -> list[Any]:
