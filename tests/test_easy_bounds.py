@@ -10,13 +10,13 @@ COMPOSITIONS = {
     "gaussian": [1, 3, 20] * loss.gaussian(2.0),
     "sampled_gaussian": [1, 3, 20] * loss.sampled_gaussian(0.1, 0.7),
     "laplace": [1, 3, 20] * loss.laplace(3.0),
+    "sampled_laplace": [1, 3, 20] * loss.sampled_laplace(0.2, 1.5),
     "mixed": [1, 3, 20] * (loss.sampled_laplace(0.3, 2.0) + loss.gaussian(5.0)),
     "response": [1, 3, 20] * loss.k_ary_response(0.5, 4),
 }
 
 
 @pytest.mark.parametrize("name", COMPOSITIONS)
-@np.errstate(all="ignore")  # of log 0, as in `exact`
 def test_they_are_above_the_exact_ones(name):
     composition = COMPOSITIONS[name]
 
@@ -31,7 +31,6 @@ def test_they_are_above_the_exact_ones(name):
         assert np.all(bound >= exact.epsilon_bracket(composition, delta).lower)
 
 
-@np.errstate(all="ignore")
 def test_the_total_variations_add_up():
     few = 3 * loss.sampled_laplace([0.01], 100.0) + 2 * loss.sampled_gaussian(1.0, 100.0)
     expected = 0.03 * -np.expm1(-1 / 200) + 2 * special.erf(1 / 100 / np.sqrt(8))
@@ -41,8 +40,27 @@ def test_the_total_variations_add_up():
     assert _easy_bounds.epsilon(few, "remove", np.log([expected * (1 - 1e-6)])) > 0
 
 
-@np.errstate(all="ignore")
 def test_far_out_a_gaussian_is_bounded_by_its_chernoff_bound():
     bound = _easy_bounds.log_delta(4 * loss.sampled_gaussian([0.5], 1e3), "remove", np.ones(1))
     rho = 4 / 2e6
     np.testing.assert_allclose(bound, -((1 - rho) ** 2) / (4 * rho), rtol=1e-8)
+
+
+def test_next_to_the_largest_loss_epsilon_is_bounded_from_below():
+    for name in ("laplace", "mixed", "sampled_laplace"):
+        composition = COMPOSITIONS[name]
+        for way in composition.directions:
+            for delta in (1e-30, 1e-6, 0.2):
+                least = _easy_bounds.least_epsilon(composition, way, np.log(np.full(3, delta)))
+                assert np.all(least <= exact.epsilon(composition, delta))
+    # P(L = 2) of one release is 1/2, and delta at 2 + u is (1 - exp(u)) / 4 near u = 0
+    least = _easy_bounds.least_epsilon(2 * loss.laplace([1.0]), "both", np.log([1e-3]))
+    np.testing.assert_allclose(least, 2 + np.log1p(-4e-3), rtol=1e-4)
+
+
+@pytest.mark.parametrize("noise", [1.0, 1e4, 1e8])
+def test_a_tiny_delta_leaves_few_samples_their_largest_loss(noise):
+    for q in (1e-8, 0.5):
+        bracket = exact.epsilon_bracket(3 * loss.sampled_laplace(q, noise), 1e-40)
+        expected = 3 * np.log1p(q * np.expm1(1 / noise))
+        np.testing.assert_allclose([bracket.lower, bracket.upper], expected, rtol=2e-9)

@@ -14,8 +14,12 @@ from dpjax.accounting.loss import PrivacyLoss
 
 _LEAST = 5e-324
 _SLACK = 1e-9  # relative, for rounding
+_BELOW = 1e-9  # how far below the largest loss its chance is looked for, relative
+_LESS = 0.01  # of the log of that chance: rounding of losses is that much of so small a distance
+_SMALL = 1e-290  # losses above this are precise
 
 
+@np.errstate(all="ignore")  # log 0, and overflow to infinity, are the right limits throughout
 def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndarray:
     """At least log delta of the finite part; flat arrays, (rows,)."""
     rho = _rho(loss)
@@ -26,12 +30,37 @@ def log_delta(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> np.ndar
     return np.minimum(tail, np.where(np.isnan(variation), 0, variation))
 
 
+@np.errstate(all="ignore")
 def epsilon(loss: PrivacyLoss, direction: str, log_delta: np.ndarray) -> np.ndarray:
     """At least epsilon, where delta of the finite part is exp(log_delta); flat arrays, (rows,)."""
     rho = _rho(loss)
     bound = (rho + 2 * np.sqrt(rho) * np.sqrt(np.maximum(-log_delta, 0))) * (1 + _SLACK)
     bound = np.where(np.isnan(bound), np.inf, bound)
     return np.where(_variation(loss, direction) <= np.exp(log_delta) * (1 - _SLACK), 0, bound)
+
+
+@np.errstate(all="ignore")
+def least_epsilon(loss: PrivacyLoss, direction: str, log_delta: np.ndarray) -> np.ndarray:
+    """At most epsilon, and next to the largest loss where delta is below the chance of about that.
+
+    With l just below the largest loss m of one release, P(L > l) is at least
+    delta_1(l) / (1 - exp(l - m)). So n releases lose more than n l with a chance of at least the
+    n-th power p of that, and delta(epsilon) >= p (1 - exp(epsilon - n l)). Flat arrays, (rows,).
+    """
+    place, log_chance = np.zeros((2, *loss.shape))
+    for leak, count in loss.terms:
+        most, slip = leak.supremum(direction), leak.loss_slip(direction)
+        at = most * (1 - _BELOW)
+        once = leak.log_delta_once(at * (1 + 2 * slip) + np.zeros(loss.shape), direction)
+        if once is None:
+            return np.zeros(loss.shape)
+        chance = once - np.log(-np.expm1(at - most * (1 + 2 * slip))) - _LESS
+        usable = (most > _SMALL) & (leak.infinite_mass(direction) == 0)
+        place = place + np.where(count == 0, 0, count * at)
+        log_chance = log_chance + np.where(count == 0, 0, np.where(usable, count * chance, -np.inf))
+    rest = np.log1p(-np.exp(log_delta - log_chance + _SLACK))
+    bound = (place + rest * (1 + _SLACK)) * (1 - 1e-15)
+    return np.where(bound > 0, bound, 0)  # and where it is NaN
 
 
 def _variation(loss: PrivacyLoss, direction: str) -> np.ndarray:

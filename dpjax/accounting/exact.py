@@ -239,7 +239,11 @@ def _epsilon(
         some = part.take(np.flatnonzero(quick))
         answer[:, quick] = closed.epsilon(some, direction, wanted[quick])
     whole = ~quick & lattice.applies(part, direction)
-    for rows, method in ((whole, lattice.epsilon), (~quick & ~whole, contour_epsilon)):
+    least = _easy_bounds.least_epsilon(part, direction, wanted)
+    sure = ~quick & ~whole & (least >= largest[todo] * (1 - _WIDE / 2))
+    answer[:, sure] = np.stack([least, largest[todo], largest[todo]])[:, sure]
+    rest = ~quick & ~whole & ~sure
+    for rows, method in ((whole, lattice.epsilon), (rest, contour_epsilon)):
         if rows.any():
             some = part.take(np.flatnonzero(rows))
             answer[:, rows] = method(some, direction, wanted[rows], known[todo][rows])
