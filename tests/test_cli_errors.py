@@ -32,6 +32,8 @@ BAD = {
     "crossover --epsilon 1 --delta 1": "'1' is not a number in [0, 1)",
     "crossover --epsilon 1 --delta 0.1 --confidence 7": "--confidence 7.0: expected",
     "audit dpjax:laplace --value 1 --neighbour [1,2]": "have shapes [] and [2]: expected equal",
+    "plan --rmse 0 --delta 0 --queries 3": "--rmse 0.0: expected a finite number above 0",
+    "plan --epsilon 1 --delta 0 --queries 3 --measure quantile --confidence 1e-300": "least 1e-100",
     "plan --epsilon 1 --delta 0 --queries 3 --simulate 1": "from 2 to 1e+14",
     "crossover --epsilon 1,x --delta 1e-5": "'x' is not a finite number",
     "sweep --epsilon 1 --trials 10": "gaussian noise needs --delta",

@@ -351,6 +351,11 @@ def test_verification_of_any_length_can_be_interrupted():
         verify(found, num_trials=10**11, seed=1, progress=interrupt)
 
 
+def test_a_delta_of_any_size_is_sound_for_any_number_of_people():
+    found = plan.at_budget(plan.equal(3), epsilon=1.0, delta=5e-324, designs=named("laplace basic"))
+    assert "however many" in advice.notes_on(found)[0]
+
+
 def test_plans_leave_their_arguments_alone():
     first = plan.at_budget(UNEQUAL, epsilon=1.0, delta=DELTA, designs=EXACTLY)
     second = plan.at_budget(UNEQUAL, epsilon=1.0, delta=DELTA, designs=EXACTLY)

@@ -54,8 +54,8 @@ class Audit:
             )
             return (
                 f"contradicted: {claim} is claimed, and the outputs prove a {what} of epsilon >="
-                f" {self.epsilon:.4g} at confidence {self.confidence:g} ({self.event}: {self.hits}"
-                f" against {self.other_hits} of {self.num_trials} trials)"
+                f" {self.epsilon:.4g} at confidence {self.confidence:.15g} ({self.event}:"
+                f" {self.hits} against {self.other_hits} of {self.num_trials} trials)"
             )
         if self.limit <= epsilon:
             needed = trials_needed(epsilon, delta=self.delta, confidence=self.confidence)
@@ -109,7 +109,7 @@ class GaussianAudit:
         if self.contradicts(epsilon, delta):
             return (
                 f"contradicted, assuming a Gaussian trade-off: {claim} allows mu <= {allowed:.5g},"
-                f" and the outputs prove mu >= {self.mu:.5g} at confidence {self.confidence:g}"
+                f" and the outputs prove mu >= {self.mu:.5g} at confidence {self.confidence:.15g}"
             )
         if self.limit <= allowed:
             return (

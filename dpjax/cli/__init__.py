@@ -19,6 +19,7 @@ _FLAGS = {  # of what the library names otherwise
     "target_epsilon": "epsilon",
     "target_delta": "delta",
     "interval": "every",
+    "level": "confidence",
 }
 _INTERRUPTED, _READER_GONE = 130, 141  # as a shell says of a program ended by SIGINT or SIGPIPE
 

@@ -126,7 +126,7 @@ def command(
     }
     lines = [
         f"{mechanism} is ({number(found.epsilon)}, {found.delta:g})-DP at best, at confidence"
-        f" {found.confidence:g}: {found.event} came {found.hits} times on one neighbour and"
+        f" {found.confidence:.15g}: {found.event} came {found.hits} times on one neighbour and"
         f" {found.other_hits} times on the other, of {found.num_trials} trials each",
         f"so many trials can prove at most epsilon {number(found.limit)}",
     ]

@@ -63,7 +63,7 @@ def command(
     measure = measure or "rmse"
     _validate.open_probability(confidence=confidence)
     level = options.level_of(measure, confidence)
-    named = measure if level is None else f"{measure} {level:g}"
+    named = measure if level is None else f"{measure} {level}"
     asked = {"measure": measure, "level": level}
     rows: list[dict[str, Any]] = []
     for epsilon in epsilons:

@@ -158,6 +158,7 @@ def _tolerated(given: dict[str, Any]) -> tuple[str, float | None]:
     if not wishes:
         return measure or "rmse", None
     ((name, value),) = wishes
+    _validate.positive(**{name: value})
     wished = "quantile" if name == "within" else name
     if measure not in (None, wished):
         raise click.UsageError(f"--{name} is of measure {wished}: leave out --measure {measure}")

@@ -86,7 +86,7 @@ def _noise(measure: str, result: dict[str, Any]) -> list[str]:
 
 def _percent(result: dict[str, Any]) -> str:
     """The confidence in percent."""
-    return f"{100 * result['confidence']:g}"
+    return f"{100 * result['confidence']:.15g}"
 
 
 def _lead(crossover: dict[str, Any], kinds: int) -> str:

@@ -14,6 +14,7 @@ from dpjax.plan.workload import Workload
 
 _FARTHEST = 10**6  # times k_star: how far a change of the lead is looked for
 _FALSE_ALARMS = 0.01
+_FOR_ANYONE = 1e-15  # a hundredth of one over more people than there are or were
 _LARGEST_EXPONENT = 709.0  # of a finite e^x
 
 
@@ -152,6 +153,8 @@ def _on_delta(plan: Plan) -> list[str]:
     delta, people = plan.delta, plan.workload.people
     if delta == 0:
         return []
+    if people is None and delta < _FOR_ANYONE:
+        return [f"delta {delta:g} is well below one over the number of people, however many"]
     if people is None:
         return [
             f"delta {delta:g} is well below one over the number of people (a hundredth) for up to"

@@ -14,6 +14,7 @@ from dpjax import _validate, curves, theory
 from dpjax.plan.designs import LAWS
 from dpjax.plan.workload import Workload
 
+_LEAST_LEVEL = 1e-100  # its error squared is a float
 _HALVINGS = 110  # of the logarithm of a scale, from a factor e^60 to rounding
 
 
@@ -23,7 +24,7 @@ class Measure:
 
     Attributes:
         kind: "rmse", "mae" or "quantile" (of the absolute error).
-        level: in (0, 1), which quantile; None for the others.
+        level: from 1e-100 to below 1, which quantile; None for the others.
 
     Raises:
         ValueError: an unknown kind, or a level that does not belong to it.
@@ -34,11 +35,13 @@ class Measure:
 
     def __post_init__(self) -> None:
         curves.unit_error("laplace", self.kind, self.level)  # which checks them
+        if self.level is not None and self.level < _LEAST_LEVEL:
+            raise ValueError(f"level = {self.level}: expected at least {_LEAST_LEVEL:g}")
 
     @property
     def name(self) -> str:
         """On one line."""
-        return self.kind if self.level is None else f"{self.kind} {self.level:g}"
+        return self.kind if self.level is None else f"{self.kind} {self.level}"
 
     def named(self, error: float) -> str:
         """An error of this measure in words."""
