@@ -14,7 +14,7 @@ from dpjax.plan.advice import risk_at
 from dpjax.plan.designs import ACCOUNTANTS
 
 
-@click.command()
+@click.command(cls=options.Command)
 @options.mechanism
 @click.option(
     "--noise-multiplier",

@@ -14,7 +14,7 @@ from dpjax.cli import options
 from dpjax.cli.output import emit, number, one_line
 
 
-@click.command()
+@click.command(cls=options.Command)
 @click.argument("mechanism", metavar="MODULE:FUNCTION")
 @click.option(
     "--value", required=True, help="True answer on one data set, as JSON: 319 or [1, 2, 3]."

@@ -16,7 +16,7 @@ from dpjax.plan.designs import ACCOUNTANTS
 _MOST = 10**15  # releases that are tried
 
 
-@click.command()
+@click.command(cls=options.Command)
 @options.mechanism
 @click.option("--epsilon", type=options.NUMBER, required=True, help="Total budget, above 0.")
 @options.delta

@@ -15,7 +15,7 @@ LAPLACE = ("basic", "renyi_improved")
 _MOST_CALIBRATED = 2000  # whole k at which an accountant is asked for Laplace noise
 
 
-@click.command()
+@click.command(cls=options.Command)
 @click.option(
     "--epsilon", "epsilons", type=options.NUMBERS, required=True, help="Total budgets, above 0."
 )

@@ -10,6 +10,24 @@ from typing import Any
 import click
 
 
+class Command(click.Command):
+    """A command that refuses what is given twice, of which click would take the last."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does, once each option is known to be there once."""
+        *_, order = self.make_parser(ctx).parse_args(args=list(args))
+        given: dict[str | None, click.Option] = {}
+        for option in order:
+            if not isinstance(option, click.Option) or option.multiple or ctx.resilient_parsing:
+                continue
+            before = given.setdefault(option.name, option)
+            if before is not option:
+                raise click.UsageError(f"{before.opts[0]} and {option.opts[0]}: give one of them")
+            if order.count(option) > 1 and not option.is_flag:
+                raise click.UsageError(f"{option.opts[0]} is given twice: expected it once")
+        return super().parse_args(ctx, args)
+
+
 class _Number(click.ParamType):
     """A finite number; 1e-5 and 1_000 are taken."""
 
@@ -23,7 +41,7 @@ class _Number(click.ParamType):
             number = math.nan
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
-        return number
+        return number + 0.0  # no -0
 
 
 class _Delta(_Number):

@@ -14,7 +14,7 @@ from dpjax.cli.plan_text import lines_of
 from dpjax.plan import advice
 
 
-@click.command()
+@click.command(cls=options.Command)
 @click.option(
     "--epsilon", type=options.NUMBER, help="Total budget, from 1e-6 to 300: the least error wins."
 )
@@ -101,6 +101,9 @@ def command(ctx: click.Context, delta: float, form: str | None, **given: Any) ->
       weight = 0.01              # of its squared error beside the others'
     """
     _validate.open_probability(confidence=given["confidence"])
+    seeded = ctx.get_parameter_source("seed") == click.core.ParameterSource.COMMANDLINE
+    if seeded and given["simulate"] is None:
+        raise click.UsageError("--seed is of --simulate: give both or none")
     options.check_writable("plot", given["plot"], (".png", ".svg", ".pdf"))
     workload = _workload(given)
     measure, tolerated = _tolerated(given)

@@ -9,6 +9,7 @@ import numpy as np
 from dpjax import _validate
 from dpjax.accounting import loss
 from dpjax.accounting.loss import PrivacyLoss
+from dpjax.plan.workload import RANGE
 
 
 def family(
@@ -16,6 +17,8 @@ def family(
 ) -> Callable[[np.ndarray], PrivacyLoss]:
     """From noise multipliers to the loss of one release."""
     _validate.positive(sensitivity=sensitivity)
+    if not RANGE[0] <= sensitivity <= RANGE[1]:
+        raise click.UsageError(f"--sensitivity {sensitivity:g}: expected from 1e-100 to 1e100")
     if mechanism.startswith("discrete"):
         if sensitivity != np.floor(sensitivity) or sensitivity >= 2**53:
             raise click.UsageError(

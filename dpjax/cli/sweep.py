@@ -23,7 +23,7 @@ _KINDS = {
 }
 
 
-@click.command()
+@click.command(cls=options.Command)
 @click.option(
     "--mechanism",
     "mechanism",
