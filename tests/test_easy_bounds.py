@@ -12,6 +12,7 @@ COMPOSITIONS = {
     "laplace": [1, 3, 20] * loss.laplace(3.0),
     "sampled_laplace": [1, 3, 20] * loss.sampled_laplace(0.2, 1.5),
     "mixed": [1, 3, 20] * (loss.sampled_laplace(0.3, 2.0) + loss.gaussian(5.0)),
+    "discrete_gaussian": [1, 3, 20] * loss.discrete_gaussian(1.3, 2),
     "response": [1, 3, 20] * loss.k_ary_response(0.5, 4),
 }
 
@@ -64,3 +65,15 @@ def test_a_tiny_delta_leaves_few_samples_their_largest_loss(noise):
         bracket = exact.epsilon_bracket(3 * loss.sampled_laplace(q, noise), 1e-40)
         expected = 3 * np.log1p(q * np.expm1(1 / noise))
         np.testing.assert_allclose([bracket.lower, bracket.upper], expected, rtol=2e-9)
+
+
+def test_little_noise_leaves_a_finite_upper_end():
+    """Where no line is short enough, the one of Bun and Steinke: rho is 10^6 / (2 s^2)."""
+    bracket = exact.epsilon_bracket(10**6 * loss.sampled_gaussian(0.0963, 1.26e-4), 0.5)
+    rho = 1e6 / (2 * 1.26e-4**2)
+    assert bracket.lower > 1e5
+    assert bracket.upper <= (rho + 2 * np.sqrt(rho * np.log(2))) * (1 + 1e-8)
+
+
+def test_far_beyond_its_losses_a_discrete_gaussian_is_bounded_at_once():
+    assert exact.delta(loss.discrete_gaussian(1409.85, 1), 1e4) == 5e-324

@@ -8,6 +8,7 @@ Proposition 1.3, say: log delta <= -(epsilon - rho)^2 / (4 rho) for epsilon abov
 import numpy as np
 
 from dpjax.accounting.leaks import Leak
+from dpjax.accounting.leaks.discrete import DiscreteGaussian
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 from dpjax.accounting.loss import PrivacyLoss
@@ -88,10 +89,13 @@ def _rho_once(leak: Leak) -> np.ndarray:
     """1 / (2 s^2) of Gaussian noise, sampled or not, and epsilon^2 / 2 of bounded losses.
 
     Sampled, by convexity E[(1 - q + q exp(z))^p] <= 1 - q + q E[exp(p z)] at powers p outside of
-    (0, 1). For bounded losses see Bun and Steinke 2016, Proposition 1.4.
+    (0, 1). For bounded losses see Bun and Steinke 2016, Proposition 1.4; discrete Gaussian noise
+    has no more than the other (Canonne, Kamath, Steinke 2020).
     """
     if isinstance(leak, Gaussian | PoissonGaussian):
         return np.asarray(1 / leak.noise_multiplier / leak.noise_multiplier / 2)
+    if isinstance(leak, DiscreteGaussian):
+        return np.asarray((leak.sensitivity / leak.scale) ** 2 / 2)
     largest = np.maximum(*(leak.supremum(way) for way in (leak.directions * 2)[:2]))
     mass = np.maximum(*(leak.infinite_mass(way) for way in (leak.directions * 2)[:2]))
     return np.where(mass > 0, np.inf, largest**2 / 2)

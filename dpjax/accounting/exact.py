@@ -247,6 +247,8 @@ def _epsilon(
         if rows.any():
             some = part.take(np.flatnonzero(rows))
             answer[:, rows] = method(some, direction, wanted[rows], known[todo][rows])
+    answer[2] = np.fmax(np.fmin(answer[2], most[todo]), answer[0])
+    answer[1] = np.minimum(answer[1], answer[2])
     wide = closed.possible(part, direction) & (answer[2] - answer[0] > 1e-9 * answer[2])
     if wide.any():
         some = part.take(np.flatnonzero(wide))
