@@ -79,6 +79,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "workload.toml").write_text(WORKLOAD)
     (tmp_path / "bad.toml").write_text(WORKLOAD.replace("50.0", "-1"))
+    (tmp_path / "unnamed.toml").write_text("[[query]]\nsensitivity = 1\n" * 2)
     (tmp_path / "grid.toml").write_text(GRID)
     (tmp_path / "mine_to_audit.py").write_text(MECHANISM)
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -101,6 +101,7 @@ def test_customary_sigma_at_epsilon_20(key):
     counted = audit(two, customary, 0.0, 1.0, 100_000, delta=DELTA)
     assert not counted.contradicts(20.0)
     assert counted.verdict(20.0).startswith("undecided: 75000 trials can prove at most epsilon")
+    assert counted.verdict(1e6).endswith("takes more than 1e+300")
     assert f"{counting.trials_needed(20.0, delta=DELTA, confidence=0.95):.2g}" in (
         counted.verdict(20.0)
     )

@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
+from dpjax.cli import _Commands
 from tests.command_line import ROOT, run
 
 __all__ = ["run"]
@@ -36,6 +38,9 @@ BAD = {
     "plan --epsilon 1 --delta 0 --queries 3 --epsilon 2": "--epsilon is given twice",
     "plan --epsilon 1 --delta 0 --queries 3 --seed 1": "--seed is of --simulate",
     "account --mechanism laplace --scale 1 --sensitivity 1e-300 --delta 0": "from 1e-100 to 1e100",
+    "plan --epsilon 1 --delta 0 --workload unnamed.toml": "two queries are called 'query'",
+    "audit no_such.py:f --value 0 --neighbour 1": "'no_such'; write no_such:f",
+    "audit ./no/such:f --value 0 --neighbour 1": "; write no.such:f",
     "plan --rmse 0 --delta 0 --queries 3": "--rmse 0.0: expected a finite number above 0",
     "plan --epsilon 1 --delta 0 --queries 3 --measure quantile --confidence 1e-300": "least 1e-100",
     "plan --epsilon 1 --delta 0 --queries 3 --simulate 1": "from 2 to 1e+14",
@@ -126,6 +131,17 @@ REMARKS = {
 @pytest.mark.parametrize("line", REMARKS)
 def test_what_is_odd_about_an_audit_is_remarked(run, line):
     assert REMARKS[line] in run(f"audit {line} --trials 100").stdout
+
+
+def test_a_closed_output_is_told(monkeypatch):
+    class Closed(_Commands):
+        def make_context(self, *args, **extra):
+            with monkeypatch.context() as patch:
+                patch.setattr("sys.stdout", None)
+                return super().make_context(*args, **extra)
+
+    result = CliRunner().invoke(Closed(), ["account"])
+    assert (result.exit_code, result.stderr) == (3, "Error: standard output: closed\n")
 
 
 def test_exit_codes_of_what_the_machine_fails_at(run, monkeypatch):

@@ -292,7 +292,7 @@ BAD_TOML = {
     "[[query]]\nsensitivity = true": "sensitivity = True: expected",
     "[[query]]\nsensitivity = 1\nchanged = 2": "changed = 2: expected at most size = 1",
     "[[query]]\nsensitivity = 0.5\nwhole = true": "sensitivity = 0.5: expected a whole number",
-    "[[query]]\nsensitivity = 1\n[[query]]\nsensitivity = 2": "expected another one",
+    "[[query]]\nsensitivity = 1\n[[query]]\nsensitivity = 2": "two queries are called 'query'",
     "[[query]]\nkind = 'histogram'\nbins = 1e9": "expected at most 1e6",
     "adjacency = 'both'\n[[query]]\nkind = 'count'": "adjacency = 'both': expected one of",
     "[[query]]\nkind = 'mean'\nlower = 0\nupper = 1\nnum_records = 9": "adjacency = 'add_remove'",

@@ -59,6 +59,7 @@ class Audit:
             )
         if self.limit <= epsilon:
             needed = trials_needed(epsilon, delta=self.delta, confidence=self.confidence)
+            needed = min(float(needed), 1e300)  # infinite where e^epsilon is beyond floats
             return (
                 f"undecided: {self.num_trials} trials can prove at most epsilon = {self.limit:.4g},"
                 f" and to contradict {claim} takes more than {needed:.2g}"

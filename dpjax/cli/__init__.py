@@ -40,6 +40,8 @@ class _Commands(click.Group):
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Read the arguments, and print help and version."""
         with _told():
+            if sys.stdout is None:  # as Python has it after >&-
+                raise Failed("standard output: closed")
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import sys
+from pathlib import PurePath
 from typing import Any
 
 import click
@@ -154,13 +155,23 @@ def _found(name: str) -> Any:
     try:
         found: Any = importlib.import_module(module)
     except (Exception, SystemExit) as error:  # a module may fail in any way, or be a script
-        text = f"{module}: {type(error).__name__}: {one_line(error)}"
+        text = f"{module}: {type(error).__name__}: {one_line(error)}{_hint(module, attribute)}"
         raise click.UsageError(text) from error
     for part in attribute.split("."):
         found = getattr(found, part, None)
     if not callable(found):
         raise click.UsageError(f"{name}: {module} has no function {attribute}")
     return found
+
+
+def _hint(module: str, attribute: str) -> str:
+    """What to write in place of the path of a file."""
+    path = PurePath(module.removesuffix(".py"))
+    if str(path) == module and len(path.parts) == 1:
+        return ""
+    if path.is_absolute() or ".." in path.parts:
+        return f"; in its folder, write {path.name}:{attribute}"
+    return f"; write {'.'.join(path.parts)}:{attribute}"
 
 
 def _arguments(texts: tuple[str, ...]) -> dict[str, Any]:

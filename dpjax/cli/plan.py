@@ -78,6 +78,9 @@ def command(ctx: click.Context, delta: float, form: str | None, **given: Any) ->
     queries the error is one number, the weighted root mean square of the errors of all published
     numbers; what holds for each of them is in the answer.
 
+    The text has the scales of the best design, --json and --csv those of every design. Mechanisms
+    are functions of dpjax, such as dpjax.discrete_laplace(key, value, scale=20.0).
+
     \b
     Fifty counts at epsilon 1, and fifty counts to within an error of 5:
       dpjax plan --epsilon 1 --delta 1e-5 --queries 50
@@ -93,8 +96,9 @@ def command(ctx: click.Context, delta: float, form: str | None, **given: Any) ->
       adjacency = "replace_one"  # or "add_remove", which knows no mean
       people = 10000
       [[query]]
-      kind = "count"             # or "sum" with lower, upper; "histogram" with bins;
-      count = 20                 # "mean" with lower, upper, num_records
+      kind = "count"             # or "sum" with lower, upper; "mean" with lower, upper,
+                                 # num_records; "histogram" with bins, up to 1e6
+      count = 20                 # times the size (of a histogram, bins) up to 1e9
       [[query]]
       name = "income"
       sensitivity = 50.0         # and size, changed, whole, where they are not 1, 1, false

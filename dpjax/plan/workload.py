@@ -40,7 +40,8 @@ class Query:
         sensitivity: the largest change of any one number between neighbours, in its own units;
             finite and above 0.
         count: how many such queries; one person may change the answers of all.
-        size: how many numbers one answer has (the bins of a histogram).
+        size: how many numbers one answer has (the bins of a histogram); count times it is at most
+            1e9.
         changed: how many of these one person can change at once (1 bin under add_remove, 2 under
             replace_one), so that the L1 sensitivity is changed times `sensitivity`.
         weight: of each number's squared error beside those of other queries; above 0.
@@ -118,7 +119,10 @@ class Workload:
         names = set()
         for name in (query.name for query in self.queries):
             if name in names:
-                raise ValueError(f"name = {name!r}: expected another one for each query")
+                raise ValueError(
+                    f"two queries are called {name!r}: expected a name for each (without one it"
+                    " is the kind, or 'query')"
+                )
             names.add(name)
         if self.people is not None:
             people = _validate.positive_count(people=self.people)
@@ -162,7 +166,7 @@ def from_toml(text: str) -> Workload:
 
     A query has either `sensitivity` (and `size`, `changed`, `whole`), or a `kind` whose sensitivity
     `dpjax.queries` knows for the adjacency: "count"; "sum" with lower and upper; "mean" with lower,
-    upper and num_records; "histogram" with bins. All may have name, count and weight.
+    upper and num_records; "histogram" with bins, up to 1e6. All may have name, count and weight.
 
     Raises:
         ValueError: text that is no TOML, an unknown or missing entry, or a value out of range.
