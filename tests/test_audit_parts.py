@@ -257,6 +257,14 @@ def test_values_that_float32_cannot_tell_apart_are_refused(key):
         )
 
 
+def test_neighbours_may_have_unequal_numbers_of_records(key):
+    def count(key, records):
+        return records.shape[1] + jax.random.laplace(key, records.shape[:1])
+
+    found = dpjax.audit(key, count, np.zeros(3), np.zeros(4), 100_000, delta=0.0)
+    assert 0.9 < found.epsilon <= 1.0
+
+
 def test_complex_answers_are_refused(key):
     with pytest.raises(TypeError, match="complex"):
         dpjax.audit(key, lambda key, value: jax.lax.complex(value, value), 0.0, 1.0, 100, delta=0.0)
