@@ -36,6 +36,7 @@ def test_the_noise_that_a_plan_prints_keeps_the_budget(queries):
     found = re.search(r"use (\w+).*noise of scale ([\d.]+);", text, re.DOTALL)
     assert found is not None
     mechanism, scale = found[1], float(found[2])
+    assert f"dpjax.{mechanism}(key, value, scale=...)" in text
     spent = exact.epsilon(queries * getattr(loss, mechanism)(scale), 1e-6)
     assert 0.9999 < spent <= 1
 

@@ -78,7 +78,7 @@ def command(ctx: click.Context, delta: float, form: str | None, **given: Any) ->
     queries the error is one number, the weighted root mean square of the errors of all published
     numbers; what holds for each of them is in the answer.
 
-    The text has the scales of the best design, --json and --csv those of every design. Mechanisms
+    The text has the scales of the best design, --csv and --json those of every design. Mechanisms
     are functions of dpjax, such as dpjax.discrete_laplace(key, value, scale=20.0).
 
     \b

@@ -43,7 +43,12 @@ def lines_of(plan: planning.Plan, result: dict[str, Any]) -> list[str]:
             " holds for each kind of query is below)"
         ]
     lines += paragraph(
-        "What to add, and what readers may be told", _noise(plan.measure.name, result)
+        "What to add, and what readers may be told",
+        [
+            *_noise(plan.measure.name, result),
+            f"(to simulate it: dpjax.{plan.best.design.mechanism}(key, value, scale=...); --csv and"
+            " --json have the scales of every design)",
+        ],
     )
     lines += paragraph("Where the lead changes", [_lead(result["crossover"], kinds)])
     lines += paragraph("What this epsilon means", risk_lines(result["risk"]))
