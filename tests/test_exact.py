@@ -223,3 +223,20 @@ def test_what_all_losses_are_nearly_is_a_lower_end():
     # a discrete Gaussian of scale 0.01 is 0 but for chances of exp(-5000): its loss is 20000
     lower, _, upper = exact.epsilon_bracket(10**9 * loss.discrete_gaussian(0.01, 2), 1e-5)
     assert 2e13 * (1 - 1e-12) <= lower <= upper <= 2e13 * (1 + 1e-11)
+
+
+def test_a_guarantee_keeps_its_epsilon_at_its_own_delta():
+    own = loss.approximate([0.3, 1.0], [1e-6, 0.2])
+    assert np.array_equal(exact.epsilon(own, [1e-6, 0.2]), [0.3, 1.0])
+    assert np.array_equal(exact.delta(own, [0.3, 1.0]), [1e-6, 0.2])
+    assert np.isinf(exact.epsilon(own, np.nextafter([1e-6, 0.2], 0))).all()
+    beside = own + loss.laplace(1.0)
+    assert_allclose(exact.epsilon(beside, [1e-6, 0.2]), [1.3, 2.0], rtol=1e-12)
+    assert np.isinf(exact.epsilon(2 * own, [1e-6, 0.2])).all()
+
+
+def test_never_above_the_best_renyi_conversion_where_little_is_known():
+    many = 10**9 * loss.sampled_gaussian([1e-9, 1e-6], 1.0)
+    bracket = exact.epsilon_bracket(many, [1e-6, 1e-30])
+    most = rdp.epsilon(many, [1e-6, 1e-30], conversion="optimal")
+    assert np.all((bracket.lower < bracket.upper) & (bracket.upper <= most))

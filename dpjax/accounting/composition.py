@@ -124,6 +124,15 @@ class PrivacyLoss:
 
         return np.asarray(0.0 - np.expm1(self._total(log_finite, np.zeros(1))[..., 0]))
 
+    def given_mass(self, direction: str) -> np.ndarray:
+        """The mass of infinite loss where it is that of one release, as given; else NaN."""
+        mass, releases = np.zeros((2, *self.shape))
+        for leak, count in self.terms:
+            own = leak.infinite_mass(direction)
+            mass = np.where((own > 0) & (count > 0), own if leak.mass_is_given else np.nan, mass)
+            releases = releases + np.where(own > 0, count, 0)
+        return np.where(releases == 1, mass, np.nan)
+
     def log_decay(self, c: np.ndarray, y: np.ndarray, direction: str) -> np.ndarray:
         """A bound on log |M(c + iz) / M(c)| for every |z| >= y, M = exp(K); (*shape, nodes).
 

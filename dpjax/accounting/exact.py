@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpjax import _validate
-from dpjax.accounting import _easy_bounds, closed, contour, discretized, lattice, smoothed
+from dpjax.accounting import _easy_bounds, closed, contour, discretized, lattice, rdp, smoothed
 from dpjax.accounting.composition import as_loss
 from dpjax.accounting.loss import PrivacyLoss
 
@@ -69,10 +69,16 @@ def epsilon_bracket(loss: PrivacyLoss, delta: Any) -> Bracket:
     best = np.zeros((3, wanted.size))
     for direction in flat.directions:
         mass = flat.infinite_mass(direction)
-        result = _epsilon(flat, direction, wanted, best[0], np.minimum(mass * (1 + _ROUNDING), 1))
+        most = np.minimum(mass * (1 + _ROUNDING), 1)
+        given = flat.given_mass(direction)  # at which the finite part may have all its losses
+        result = _epsilon(flat, direction, wanted, best[0], np.where(wanted == given, given, most))
         if np.any(mass > 0):  # delta less the mass may be far less certain than either
             result[0] = _epsilon(flat, direction, wanted, best[0], mass * (1 - _ROUNDING))[0]
         best = np.maximum(best, result)
+    wide = np.flatnonzero(best[2] - best[0] > _WIDE * best[2])
+    if wide.size:
+        most = rdp.epsilon(flat.take(wide), wanted[wide], conversion="optimal")
+        best[1:, wide] = np.maximum(np.minimum(best[1:, wide], most), best[0, wide])
     return Bracket(*(end.reshape(grid) for end in best))
 
 
@@ -130,7 +136,8 @@ def delta_bracket(loss: PrivacyLoss, epsilon: Any) -> Bracket:
             result[:, todo] = np.exp(logs)
             # an upper end too small for a float is the smallest float, and not 0
             result[2, todo] = np.where(np.isneginf(logs[2]), 0, np.maximum(result[2, todo], 5e-324))
-        sides = 1 + _ROUNDING * np.array([[-1], [0], [1]]) * (mass > 0)
+        sure = (result[2] == 0) & (mass == flat.given_mass(direction))
+        sides = 1 + _ROUNDING * np.array([[-1], [0], [1]]) * ((mass > 0) & ~sure)
         best = np.maximum(best, (mass + (1 - mass) * result) * sides)
     return Bracket(*(np.clip(end, 0, 1).reshape(grid) for end in best))
 

@@ -37,12 +37,14 @@ class Leak:
         is_pair: False if only a bound on the cumulant is known, for real t.
         max_nodes: Nodes of one line that are evaluated in about a second.
         has_tails: Whether `tails` is known.
+        mass_is_given: Whether `infinite_mass` is a parameter, to the last bit.
     """
 
     directions = BOTH
     is_pair = True
     max_nodes = 1 << 20  # nodes of one line that are evaluated in about a second
     has_tails = False
+    mass_is_given = False
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ class Response(LatticeLeak):
     delta: np.ndarray
 
     has_tails = True
+    mass_is_given = True
 
     def cumulant(self, t: np.ndarray, direction: str) -> np.ndarray:
         """Log of 1 + 4 w sinh(t epsilon / 2) sinh((t + 1) epsilon / 2), see below."""
