@@ -9,7 +9,6 @@ from dpjax.accounting import exact, loss, smoothed
 FAMILIES = {
     "laplace": loss.discrete_laplace(3.0, 2),
     "gaussian": loss.discrete_gaussian(4.0, 1),
-    "response": loss.k_ary_response(2.0, 4),
 }
 
 
