@@ -11,6 +11,14 @@ _PARTS = 8  # sums of a cell's points, added up at the end
 _UNIT = np.finfo(float).eps
 
 
+def is_line(t: np.ndarray) -> bool:
+    """Whether complex nodes lie evenly on one line from the real axis on, in each row; (..., n)."""
+    turn = np.imag(t)
+    even = turn[..., -1:] * np.linspace(0, 1, t.shape[-1])
+    straight = np.iscomplexobj(t) and np.all(np.real(t) == np.real(t[..., :1]))
+    return bool(straight and np.allclose(turn, even, rtol=1e-14, atol=0))
+
+
 def line_sums(
     weights: np.ndarray, points: np.ndarray, step: np.ndarray, nodes: int
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from dpjax.accounting.leaks._amplified import log_mixed_ratio
 from dpjax.accounting.leaks._line_sums import line_sums
 from dpjax.accounting.leaks._series import log1p
 
@@ -90,9 +91,7 @@ def grids(
 def _grid(q: np.ndarray, s: np.ndarray, h: np.ndarray, x: np.ndarray) -> Grid:
     """The integrand's parts on the abscissas."""
     z = (2 * x - 1) / (2 * s**2)
-    small = (z < 1) & (-q * np.expm1(np.minimum(z, 0)) < 0.5)
-    near = np.log1p(q * np.expm1(np.where(small, z, 0)))
-    level = np.where(small, near, np.logaddexp(np.log1p(-q), np.log(q) + z))
+    level = log_mixed_ratio(z, q)
     log_weight = -(x**2) / (2 * s**2) + np.log(h / (s * np.sqrt(2 * np.pi)))
     weight = np.exp(log_weight)
     shift = np.where(np.abs(z) < 1, weight * np.expm1(z), np.exp(log_weight + z) - weight)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpjax.accounting.leaks import Leak, Tails
-from dpjax.accounting.leaks._line_sums import line_sums
+from dpjax.accounting.leaks._line_sums import is_line, line_sums
 from dpjax.accounting.leaks._series import expm1_less, log1p
 
 _UNIT = np.finfo(float).eps
@@ -62,7 +62,7 @@ class Table:
 
         M - 1 is the mean of exp(t L) - 1 - t (1 - exp(-L)), which is of second order, and t gap.
         """
-        if np.iscomplexobj(t) and _is_line(t):
+        if t.size >= _FEW and is_line(t):
             return self._on_line(t)
         p, less = np.exp(self.log_p), expm1_less(-self.losses)
         x = t[:, None] * self.losses
@@ -112,14 +112,6 @@ class Table:
         return float(peak + np.log(np.exp(each - peak).sum())) if np.isfinite(peak) else -np.inf
 
 
-def _is_line(t: np.ndarray) -> bool:
-    """Whether there are many nodes, evenly on one line from the real axis on."""
-    if t.size < _FEW or np.any(np.real(t) != np.real(t[0])):
-        return False
-    even = np.imag(t[-1]) * np.linspace(0, 1, t.size)
-    return bool(np.allclose(np.imag(t), even, rtol=1e-14, atol=0))
-
-
 class TabulatedLeak(Leak):
     """A leak whose losses are a finite table, one for each place of the grid."""
 
@@ -143,7 +135,7 @@ class TabulatedLeak(Leak):
         for row, table in enumerate(self._tables(full[:-1], direction)):
             if table is None:
                 continue
-            if np.iscomplexobj(t) and _is_line(nodes[row]):
+            if full[-1] >= _FEW and is_line(nodes[row]):
                 value[row], error[row] = table.log_moments(nodes[row])
                 continue
             width = max(1, _BLOCK // table.losses.size)

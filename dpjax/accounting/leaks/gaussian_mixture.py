@@ -10,10 +10,10 @@ from scipy import special
 from dpjax.accounting import gaussian
 from dpjax.accounting.leaks import REMOVE_ADD, Leak, Tails
 from dpjax.accounting.leaks._decay import log_decay_of_floor
-from dpjax.accounting.leaks._line_sums import line_sums
+from dpjax.accounting.leaks._line_sums import is_line, line_sums
+from dpjax.accounting.leaks._mixture import EXPONENT, REACH
 from dpjax.accounting.leaks._series import log1p
 
-_EXPONENT, _REACH = 45.0, 9.5  # as in `_mixture.py`
 _ANGLES = np.array([0.002, 0.006, 0.02, 0.1, 0.3, 0.6, 1.0, 1.5, 2.1, 2.9])
 _MOST, _FEW = 1 << 18, 1 << 15  # abscissas of one integral: on a line, and of a real power
 _HEAVY, _COARSE, _TURNS = 60.0, 64, 6  # log of a moment whose integral is trimmed, and how
@@ -226,11 +226,7 @@ def _log_delta(epsilon: np.ndarray, mu: np.ndarray) -> np.ndarray:
 def _lines(power: np.ndarray) -> list[np.ndarray]:
     """Columns whose powers lie evenly on one line from the real axis on, or single ones."""
     every = np.arange(power.size)
-    even = np.imag(power[-1]) * np.linspace(0, 1, power.size)
-    if np.iscomplexobj(power) and np.all(np.real(power) == np.real(power[0])):
-        if np.allclose(np.imag(power), even, rtol=1e-14, atol=0):
-            return [every]
-    return [every[[i]] for i in range(power.size)]
+    return [every] if is_line(power) else list(every[:, None])
 
 
 def _abscissas(row: _Row, power: np.ndarray, finer: float) -> tuple[np.ndarray, float] | None:
@@ -240,16 +236,16 @@ def _abscissas(row: _Row, power: np.ndarray, finer: float) -> tuple[np.ndarray, 
     Large powers live in a small part of this.
     """
     real, turn = float(np.real(power[0])), float(np.abs(np.imag(power)).max())
-    angles = np.append(_ANGLES, min(_REACH / row.sigma, _ANGLES[-1]))
+    angles = np.append(_ANGLES, min(REACH / row.sigma, _ANGLES[-1]))
     growth = angles**2 * row.sigma**2 / 2 + turn * angles
     growth = growth + min(real, 0) * np.log(np.cos(angles / 2))
-    step = float((2 * np.pi * row.sigma**2 * angles / (_EXPONENT + growth)).max()) / finer
-    low, high = min(real, 0) - _REACH * row.sigma, max(real, 0) + _REACH * row.sigma
+    step = float((2 * np.pi * row.sigma**2 * angles / (EXPONENT + growth)).max()) / finer
+    low, high = min(real, 0) - REACH * row.sigma, max(real, 0) + REACH * row.sigma
     least = real * np.log(row.p[row.shifts == 1].sum()) + real * (real - 1) / (2 * row.sigma**2)
     for _ in range(_TURNS if real < 0 or (real > 1 and least > _HEAVY) else 0):
-        cut = max(least if real > 1 else 0, 0) - _EXPONENT - 2  # by Jensen a moment is at least 1
+        cut = max(least if real > 1 else 0, 0) - EXPONENT - 2  # by Jensen a moment is at least 1
         trimmed = _trimmed(row, real, low, high, cut)
-        low, high = trimmed if real > 1 else (min(trimmed[0], -_REACH * row.sigma), high)
+        low, high = trimmed if real > 1 else (min(trimmed[0], -REACH * row.sigma), high)
     if not (high - low) / step < (_MOST if turn or finer > 1 else _FEW):
         return None
     number = int(np.ceil((high - low) / step)) + 1
@@ -298,8 +294,8 @@ def _log_moments(row: _Row, power: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     slip = slip + 4 * _UNIT * np.abs(level)
     size = np.minimum(np.abs(real * level), 1) * units + abs(real) * slip
     error = size @ np.maximum(grown, weight) + turn * (grown @ (np.abs(level) * units + slip))
-    error = error + (grown[0] + grown[-1] + weight[0] + weight[-1]) * row.sigma / (_REACH * h)
-    error = error + 4 * np.exp(-_EXPONENT) * (grown.sum() + weight.sum())
+    error = error + (grown[0] + grown[-1] + weight[0] + weight[-1]) * row.sigma / (REACH * h)
+    error = error + 4 * np.exp(-EXPONENT) * (grown.sum() + weight.sum())
     if np.iscomplexobj(power):
         nodes = max(power.size, 2)
         step = np.imag(power[-1:]) / max(power.size - 1, 1)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpjax.accounting.leaks import REMOVE_ADD, Leak, Tails
-from dpjax.accounting.leaks._amplified import log_delta_of_sample
+from dpjax.accounting.leaks._amplified import log_delta_of_sample, log_mixed_ratio
 from dpjax.accounting.leaks._decay import log_decay_of_floor
-from dpjax.accounting.leaks._line_sums import line_sums
+from dpjax.accounting.leaks._line_sums import is_line, line_sums
 from dpjax.accounting.leaks._series import expm1_less, log1p
 
 _UNIT = np.finfo(float).eps
@@ -68,7 +68,7 @@ class PoissonLaplace(Leak):
         low[todo], high[todo] = _ends(q[todo], e0[todo], least, direction)
         power = np.abs(t[todo]).max(1, initial=0) + 1
         panels = _panels(q[todo], e0[todo], low[todo], high[todo], power)
-        line = np.iscomplexobj(t) and _is_line(t)
+        line = is_line(t)
         for size in np.unique(panels[panels <= (_MOST_OF_LINE if line else _MOST)]):
             rows = todo[panels == size]
             if line and 16 * size * t.shape[1] > _LONG:
@@ -135,7 +135,7 @@ class PoissonLaplace(Leak):
         with np.errstate(divide="ignore"):
             bare = np.log1p(-q) if direction == "remove" else -np.log1p(-q)
         sign = 1 if direction == "remove" else -1
-        largest = sign * _level(np.asarray(sign * np.where(np.isinf(e0), 0, e0)), q)
+        largest = sign * log_mixed_ratio(np.asarray(sign * np.where(np.isinf(e0), 0, e0)), q)
         return np.where(q == 0, 0.0, np.where(np.isinf(e0), bare, largest))
 
     def infinite_mass(self, direction: str) -> np.ndarray:
@@ -162,7 +162,7 @@ class PoissonLaplace(Leak):
         power = c + 1 if direction == "remove" else -c
         cells = 256 * (1 + int(min(np.max(e0, initial=0) / 4, 15)))
         z = e0 * np.linspace(-1, 1, cells + 1)
-        level = _level(z, q)
+        level = log_mixed_ratio(z, q)
         log_w = power * level - (z + e0) / 2 - np.log(4) - value
         bend = np.maximum(power, 0) * (2 * e0 / cells) ** 2 / 32
         log_slope = (np.log(q) + z - level)[:, 1:]
@@ -196,7 +196,7 @@ def _ends(
 
     `power` is the least one of exp(+-l), above 0; that atom weighs exp(-e0) / 2 or more.
     """
-    level = _level(np.stack([-e0, e0], 1), q[:, None])
+    level = log_mixed_ratio(np.stack([-e0, e0], 1), q[:, None])
     fall = (60 + e0) / np.maximum(power, 1e-300)
     edge = level[:, 1] - fall if direction == "remove" else level[:, 0] + fall
     near = np.log(np.expm1(np.minimum(edge, 1)) / q + 1)
@@ -233,14 +233,6 @@ def _abscissas(
     return np.concatenate([-e0, inside, e0], 1), np.concatenate([atom, log_chance, atom - e0], 1)
 
 
-def _level(z: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """The loss l = log(1 - q + q exp(z))."""
-    small = (z < 1) & (-q * np.expm1(np.minimum(z, 0)) < 0.5)
-    with np.errstate(divide="ignore"):
-        near = np.log1p(q * np.expm1(np.where(small, z, 0)))
-        return np.where(small, near, np.logaddexp(np.log1p(-q), np.log(q) + z))
-
-
 def _moments(
     z: np.ndarray,
     log_weight: np.ndarray,
@@ -251,7 +243,7 @@ def _moments(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Log E_A of the docstring and its error, on (rows, nodes); `cut` where some z are left out."""
     remove = direction == "remove"
-    q, level = q[:, None], _level(z, q[:, None])
+    q, level = q[:, None], log_mixed_ratio(z, q[:, None])
     w, weight = q * np.expm1(z), np.exp(log_weight)
     lacking = -expm1_less(level)  # l - w
     # M - 1 without the terms of first order in w, whose mean is 0
@@ -280,13 +272,6 @@ def _moments(
     return value, error + _UNIT * np.abs(np.real(value))
 
 
-def _is_line(t: np.ndarray) -> bool:
-    """Whether the nodes of each row are equidistant, from the real axis straight up."""
-    turn = np.imag(t)
-    steps = turn[:, -1:] * np.linspace(0, 1, t.shape[1])
-    return bool(np.all(np.real(t) == np.real(t[:, :1])) and np.allclose(turn, steps, rtol=1e-14))
-
-
 def _line(
     z: np.ndarray,
     log_weight: np.ndarray,
@@ -298,7 +283,7 @@ def _line(
     """As `_moments`, on a line c + iy: M / M(c) is 1 + sum of w (exp(iyl) - 1), w chances."""
     c, y = np.real(t[:, :1]), np.abs(np.imag(t))
     at_c, error_at_c = _moments(z, log_weight, q, c, direction, cut)
-    level = _level(z, q[:, None])
+    level = log_mixed_ratio(z, q[:, None])
     exponent = log_weight + (c + 1 if direction == "remove" else -c) * level
     weights = np.exp(exponent - at_c)
     if direction == "add":
