@@ -41,15 +41,9 @@ def points_at(scales: dict[tuple[str, float, int], Any]) -> list[dpjax.Point]:
                 {"mechanism": mechanism, "epsilon": epsilon, "queries": queries},
                 partial(getattr(dpjax, mechanism), scale=scale),
                 np.int32(0) if whole else 0.0,
-                error,
             )
         )
     return points
-
-
-def error(answer: Array, value: Array) -> Array:
-    """The error as a float, of whole answers too."""
-    return (answer - value).astype(jnp.float32)
 
 
 def _whole(value: Any) -> bool:

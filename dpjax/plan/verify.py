@@ -4,9 +4,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 import dpjax
 from dpjax import _validate
@@ -96,8 +94,7 @@ def _point(name: str, mechanism: str, scale: float, half_width: float) -> dpjax.
         {"query": name},
         partial(getattr(dpjax, mechanism), scale=scale),
         np.int32(0) if discrete else 0.0,
-        _error,
-        np.array([-edge, edge]),
+        edges=np.array([-edge, edge]),
     )
 
 
@@ -120,8 +117,3 @@ def _judged(name: str, law: Any, half_width: float, moments: Moments, trials: in
         expected,
         bool(agrees),
     )
-
-
-def _error(answer: Array, value: Array) -> Array:
-    """The error as a float, of whole answers too."""
-    return (answer - value).astype(jnp.float32)
