@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 
-from dpjax.accounting import _grid_laws, discretized, exact, gaussian, loss
+from dpjax.accounting import _grid_laws, discretized, exact, gaussian, integrated, loss
 from dpjax.accounting.leaks.gaussian_mixture import GaussianMixture
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
@@ -88,7 +89,7 @@ def test_the_line_lies_within(monkeypatch):
         for direction in composition.directions:
             flat = exact._flat(composition, (1,))
             with np.errstate(all="ignore"):
-                line = exact.contour_epsilon(flat, direction, np.log([1e-6]), np.zeros(1))[:, 0]
+                line = integrated.epsilon(flat, direction, np.log([1e-6]), best=0)[:, 0]
             lower, _, upper = epsilon(composition, direction, 1e-6)
             assert lower <= line[2]
             assert line[0] <= upper
@@ -122,11 +123,12 @@ def test_one_law_lies_between_its_two_on_the_grid(leak, direction):
         truth = np.exp(leak.log_delta_once(np.maximum(at, 0), direction))
         points = low + step * np.arange(-1, size + 2)
         gain = np.maximum(-np.expm1(np.maximum(at, 0)[:, None] - points), 0)
-        under, over = gain @ below.masses, gain @ above.masses + above.lost
+        under, over = (gain @ law.masses + law.infinite for law in (below, above))
+        assert np.all(at <= below.end)
         assert np.all(under <= truth * (1 + 1e-9) + 1e-15)
         assert np.all(truth * (1 - 1e-9) <= over + 1e-15)
         assert np.all(below.masses >= 0)
-        gaps.append(over - above.lost - under)
+        gaps.append(over - under)
     assert np.all(gaps[1] <= gaps[0] / 20 + 2e-11)  # and what the tails round
 
 
@@ -247,3 +249,40 @@ def test_a_window_in_the_wrong_place_bounds_nothing():
     lower, _, upper = discretized.epsilon(flat, "remove", np.log([1e-30]), known)[:, 0]
     assert lower <= truth.upper
     assert upper >= truth.lower > 3e-4
+
+
+def two_by_quadrature(q, scale, epsilon):
+    """Delta of two samples of Gaussian noise, "remove", as an integral over the first one."""
+    x = np.linspace(-14 * scale, 1 + 14 * scale, 40_001)
+    z = (2 * x - 1) / (2 * scale**2)
+    density = norm.pdf(x, 0, scale) * (1 - q) + norm.pdf(x, 1, scale) * q
+    level = epsilon - np.log1p(q * np.expm1(z))  # what the second one may lose
+    odds = np.maximum((np.expm1(level) + q) / q, 0)
+    with np.errstate(divide="ignore"):
+        place = scale**2 * np.log(odds) + 0.5
+    p = (1 - q) * norm.sf(place, 0, scale) + q * norm.sf(place, 1, scale)
+    return float((density * (p - np.exp(level) * norm.sf(place, 0, scale))).sum() * (x[1] - x[0]))
+
+
+@pytest.mark.parametrize(("q", "scale"), [(1e-6, 3.0), (1e-5, 0.7), (1e-2, 1.0)])
+def test_two_small_samples_meet_the_integral_over_one(q, scale):
+    """One release may lose hundreds of times epsilon, and only its chance counts."""
+    composition = 2 * loss.sampled_gaussian(q, scale)
+    bracket = exact.epsilon_bracket(composition, 1e-3 * q)
+    width = 2e-6 + 4e-11 / q  # of differences of chances next to 1
+    assert bracket.upper - bracket.lower <= width * bracket.upper
+    delta = exact.delta_bracket(composition, bracket.estimate)
+    truth = two_by_quadrature(q, scale, float(bracket.estimate))
+    error = 1e-14 / q  # of the quadrature's own
+    assert delta.lower * (1 - error) <= truth <= delta.upper * (1 + error)
+    assert delta.upper - delta.lower <= 10 * width * delta.upper
+
+
+def test_few_steps_of_a_tiny_sample_scale_with_it():
+    """Epsilon over q tends to a limit as q and delta over q do."""
+    ratios = []
+    for q in (1e-4, 1e-6):
+        bracket = exact.epsilon_bracket(5 * loss.sampled_gaussian(q, 1.0), 1e-2 * q)
+        ratios.append(bracket.estimate / q)
+        assert bracket.upper - bracket.lower <= 2e-5 * bracket.upper
+    assert ratios[0] == pytest.approx(ratios[1], rel=1e-2)

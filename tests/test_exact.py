@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from dpjax.accounting import closed, exact, gaussian, loss, rdp
+from dpjax.accounting import closed, contour, exact, gaussian, integrated, loss, rdp
 
 DATA = Path(__file__).parent / "data"
 INF = float("inf")
@@ -30,7 +30,7 @@ def test_general_path_on_gaussians_meets_the_closed_form(log10_delta):
     epsilon = gaussian.epsilon(10.0**log10_delta, mu=mu)
     truth = gaussian.log_delta(epsilon, mu=mu)
     composition = flat(loss.gaussian(2 / mu) + 3 * loss.gaussian(2 / mu), mu.size)
-    lower, middle, upper = exact.contour_log_delta(composition, "both", epsilon)
+    lower, middle, upper = integrated.log_delta(composition, "both", epsilon)
     reachable = epsilon > 0
     assert_allclose(middle[reachable], truth[reachable], rtol=0, atol=1e-11)
     assert np.all(lower <= truth + 1e-14 * np.abs(truth))
@@ -79,7 +79,7 @@ def test_one_step_of_the_sampled_gaussian(case):
 def test_the_finite_sum_and_the_line_agree():
     composition = flat([64, 100, 150] * loss.laplace(0.7), 3)
     epsilon = np.array([60.0, 90.0, 150.0])
-    line = exact.contour_log_delta(composition, "both", epsilon)
+    line = integrated.log_delta(composition, "both", epsilon)
     finite_sum = closed.log_delta(composition, "both", epsilon)
     assert_allclose(line[1], finite_sum[1], rtol=0, atol=1e-11)
     assert np.all(line[0] <= finite_sum[2])
@@ -139,7 +139,7 @@ def test_delta_and_epsilon_are_inverse(epsilon, scale, count):
 def test_finer_lines_move_nothing_beyond_the_bracket(monkeypatch):
     composition = [100, 1000, 10_000] * loss.sampled_gaussian(0.02, [[1.0], [2.0]])
     coarse = exact.epsilon_bracket(composition, 1e-5)
-    monkeypatch.setattr(exact.contour, "_TOLERANCE", 1e-18)
+    monkeypatch.setattr(contour, "_TOLERANCE", 1e-18)
     fine = exact.epsilon_bracket(composition, 1e-5)
     assert np.all(np.maximum(coarse.lower, fine.lower) <= np.minimum(coarse.upper, fine.upper))
     assert_allclose(coarse.estimate, fine.estimate, rtol=1e-11)

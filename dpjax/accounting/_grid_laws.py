@@ -15,6 +15,10 @@ laws on the grid points v_i = exp(l_i) are those whose F is linear between them.
 
 Both mistakes are of second order in the grid's step where the law is smooth, or has its atoms on
 the grid. Atoms beside the grid can leave no tangents: then every loss is moved left to a point.
+
+Above the grid's end b, where F is F(exp(b)) + (exp(b) - v) Q(L > b) for v up to exp(b), the losses
+go to b and to infinity. That is F itself while the other losses of the sum leave no v above exp(b),
+and never below it.
 """
 
 from typing import NamedTuple
@@ -27,16 +31,21 @@ _UNIT = np.finfo(float).eps
 _NARROW = 0.05  # a cell with more than this share is worth a shift of the grid
 _SLIVER = 1e-13  # relative distance within which a loss lies on a point
 _CELLS, _SHIFTS, _TRIES, _NARROWINGS = 24, 4, 33, 3  # of the search for cells where a law is sharp
+_ATOM = 1e-3  # steps around a point that an atom on it may miss it by
 _SWEEPS = 200
 
 
 class Law(NamedTuple):
-    """Masses on start + step * (0, 1, ...), the mass left out above, and the losses' rounding."""
+    """Masses on start + step * (0, 1, ...) and at infinity, and the losses' rounding.
+
+    It bounds F up to exp(end).
+    """
 
     start: float
     step: float
     masses: np.ndarray
-    lost: float
+    end: float
+    infinite: float
     slip: float
 
 
@@ -75,8 +84,8 @@ def aligned(leak: Leak, direction: str, start: float, step: float, size: int) ->
     """The start of the grid, moved so that a law narrower than its step has its mean on it."""
     points = start + step * np.arange(size)
     some = cells(leak, direction, np.append(points - step / 2, points[-1] + step / 2))
-    most = int(np.argmax(some.p))
-    if not some.p[most] > _NARROW:
+    most = _sharpest(leak, direction, points, step, some.p)
+    if most is None:
         return start
     offset = -np.log(some.q[most] / some.p[most]) - points[most]
     for _ in range(_SHIFTS):
@@ -86,6 +95,17 @@ def aligned(leak: Leak, direction: str, start: float, step: float, size: int) ->
         if not abs(offset) > 1e-6 * step:
             break
     return start
+
+
+def _sharpest(
+    leak: Leak, direction: str, points: np.ndarray, step: float, p: np.ndarray
+) -> int | None:
+    """The first of few points that the law bends at; None where it is smooth, or has an atom."""
+    most = int(np.argmax(p))
+    if not p[most] > _NARROW:
+        return None
+    above, _ = _above(leak, direction, points[most] + step * _ATOM * np.array([-1, 1]))
+    return None if p[most] - (above[0] - above[1]) < _NARROW else most
 
 
 def _balanced(
@@ -131,27 +151,35 @@ def spread(leak: Leak, direction: str, start: float, step: float, size: int) -> 
     masses[:-1] += p * (1 - share)
     masses[1:] += p * share
     masses[0] += tails.p_below[0]
-    lost = float(tails.p_above[1]) * (1 + 1e-12 + tails.wrong) + 1e-300
-    return Law(start, step, masses, lost, slip)
+    above, log_q = float(tails.p_above[1]), float(np.log(tails.q_above[1]))
+    above = above * (1 + _UNIT * (4 - 2 * np.log(max(above, 1e-300))) + tails.wrong) + 1e-300
+    wrong = tails.wrong + _UNIT * (12 + 4 * abs(points[-1]) + 6 * abs(log_q))
+    at_end = max(0.0, min(float(np.exp(points[-1] + log_q)) * (1 - wrong), above))  # 0 if NaN
+    masses[-1] += at_end
+    infinite = (above - at_end) + 4 * _UNIT * above
+    return Law(start, step, masses, np.inf, infinite, slip)
 
 
 def gathered(leak: Leak, direction: str, start: float, step: float, size: int) -> Law:
     """From below: the lower ones of the tangents in the middles of the cells.
 
-    What lies on the last but one point, perhaps an atom, or above it counts as lying there.
+    The end is the last point but one, which may have an atom.
     """
     points = start + step * np.arange(size)
     edges = np.append(points[:-2] - step / 2, points[-2] - _SLIVER * max(abs(points[-2]), step))
     p, p_error, q, q_error, slip = cells(leak, direction, np.append(edges, np.inf))
-    most = int(np.argmax(p))
-    if p[most] > _NARROW and most + _CELLS < size - 2:  # the law bends in few steps: better cells
+    most = _sharpest(leak, direction, points, step, p)
+    if most is not None and most + _CELLS < size - 2:  # better cells
         near = slice(most, most + _CELLS)
         edges[near] = _balanced(leak, direction, points[near], step)[0]
         edges[most] = points[most] - step
         edges[:most] = np.minimum(edges[:most], edges[most])
         p, p_error, q, q_error, slip = cells(leak, direction, np.append(edges, np.inf))
     p, q = np.maximum(p - p_error, 0), q + q_error  # less of P and more of Q is below
-    last = min(p[-1], np.exp(points[-2] + np.log(q[-1])))
+    end = float(points[-2])
+    log_q = np.log(q[-1])
+    last = min(p[-1], np.exp(end + log_q) * (1 + 4 * _UNIT * (2 + abs(end) + abs(log_q))))
+    infinite = max(float((p[-1] - last) - 4 * _UNIT * p[-1]), 0.0)
     slip += _SLIVER * max(abs(points[-2]), step)
     p, q, points = p[:-1], q[:-1], points[:-2]
     if (
@@ -170,9 +198,8 @@ def gathered(leak: Leak, direction: str, start: float, step: float, size: int) -
     gain, loss = np.append(0, gap[:-1]) / -np.expm1(-step), gap / np.expm1(step)
     masses = vq + gain - loss - 8 * _UNIT * (vq + np.abs(gain) + np.abs(loss))
     masses = np.append(masses, np.zeros(size - 2 - masses.size))
-    return Law(
-        start, step, np.append(_without_negative(np.append(masses, last), step), 0), 0.0, slip
-    )
+    masses = np.append(_without_negative(np.append(masses, last), step), 0)
+    return Law(start, step, masses, end, infinite, slip)
 
 
 def moved_left(leak: Leak, direction: str, start: float, step: float, size: int, c: float) -> Law:
@@ -193,7 +220,7 @@ def moved_left(leak: Leak, direction: str, start: float, step: float, size: int,
     far = past < -shift  # not even that far left of their point: to the next one
     masses = np.where(far, 0, p)
     masses[:-1] += np.where(far, p, 0)[1:]
-    return Law(start - shift, step, masses, 0.0, slip)
+    return Law(start - shift, step, masses, np.inf, 0.0, slip)
 
 
 def _without_negative(masses: np.ndarray, step: float) -> np.ndarray:

@@ -19,7 +19,8 @@ _UNIT = np.finfo(float).eps
 class Window(NamedTuple):
     """The tilt, a loss near the answer, and the losses that the points are to reach over.
 
-    `places` are the s of Chernoff's bounds on what lies left and right of the window.
+    `places` are the s of Chernoff's bounds on what lies left and right of the window. `least` are
+    the least losses of each release but for a chance that is at most `cut` for all together.
     """
 
     c: float
@@ -27,6 +28,8 @@ class Window(NamedTuple):
     bottom: float
     width: float
     places: tuple[float, float]
+    least: list[float]
+    cut: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +47,8 @@ class Composed:
         c: The tilt.
         log_scale: What `terms` are relative to.
         log_outside: Log of the bound on what lies outside of the window, at epsilon = 0.
-        lost: Bound on the mass left out.
+        infinite, slack: Chance of an infinite loss, and its relative error.
+        most: The largest epsilon up to which that chance counts from below.
         slip: Bound on the error of the points.
     """
 
@@ -58,7 +62,9 @@ class Composed:
     c: float
     log_scale: float
     log_outside: float
-    lost: float
+    infinite: float
+    slack: float
+    most: float
     slip: float
 
     def delta(self, epsilon: float, sign: int) -> float:
@@ -73,10 +79,12 @@ class Composed:
         error += 1.001 * min(self.largest * float(weight.sum()), by_squares)
         log_outside = self.log_outside - self.c * epsilon + 1e-3
         error += np.exp(log_outside - self.log_scale) if sign == -1 else 1e-290  # of underflow
+        infinite = self.infinite * (1 + sign * self.slack) if epsilon <= self.most else 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             value = self.log_scale + np.log(np.maximum(total + sign * error, 0))
             if sign == 1:  # in logarithms, for neither may vanish beside a large scale
-                value = np.logaddexp(np.logaddexp(value, log_outside), np.log(self.lost))
+                value = np.logaddexp(value, log_outside)
+            value = np.logaddexp(value, np.log(infinite))
         return float(value + sign * 4 * _UNIT * (abs(self.log_scale) + self.c * abs(self.origin)))
 
 
@@ -89,7 +97,7 @@ def composed(laws: list[Law], counts: list[float], window: Window, size: int) ->
     product = np.ones(size // 2 + 1, complex)
     log_bound, log_loss = np.zeros(size // 2 + 1), np.zeros(size // 2 + 1)
     chernoff = np.zeros(2)
-    slip = _UNIT * abs(start)
+    slip, slack, log_finite = _UNIT * abs(start), window.cut + 1e-14, 0.0
     for law, count in zip(laws, counts, strict=True):
         points = law.start + step * np.arange(law.masses.size)
         logs = np.log(law.masses) + c * points
@@ -100,12 +108,14 @@ def composed(laws: list[Law], counts: list[float], window: Window, size: int) ->
         folded = np.zeros(-(-tilted.size // size) * size)
         folded[: tilted.size] = tilted
         wave = np.fft.rfft(folded.reshape(-1, size).sum(0))
-        product = product * wave**count
+        product = product * _power(wave, int(count))
         modulus = np.abs(wave)
         own = stages + _UNIT * (16 + 4 * abs(c) * largest + 2 * np.abs(peak))
         log_bound += count * np.log(modulus + own + 16 * _UNIT * modulus)
         log_loss += count * np.log1p(16 * _UNIT + own / modulus)
         slip += count * (law.slip + 4 * _UNIT * largest)
+        slack += count * max(float(law.masses.sum()) + law.infinite - 1, 0.0)
+        log_finite += count * np.log1p(-min(law.infinite, 1.0))
         for i, place in enumerate((-window.places[0], window.places[1])):
             chernoff[i] += count * _log_sum(logs - peak + place * points)
     bound = np.exp(log_bound)
@@ -120,7 +130,9 @@ def composed(laws: list[Law], counts: list[float], window: Window, size: int) ->
     log_payoff = c * np.log(c / (1 + c)) - np.log1p(c)  # sup of exp(-c l) (1 - exp(-l))
     away = c * (points - origin)
     weights = np.exp(-away) * (1 + 16 * _UNIT)
-    lost = float(sum(n * law.lost for n, law in zip(counts, laws, strict=True)))
+    # a release's end counts as F says while the others, at their least, leave no more of epsilon
+    least = sum(n * low for n, low in zip(counts, window.least, strict=True))
+    most = least + min(law.end - low for law, low in zip(laws, window.least, strict=True))
     return Composed(
         points,
         weights * masses,
@@ -132,9 +144,21 @@ def composed(laws: list[Law], counts: list[float], window: Window, size: int) ->
         c,
         log_scale - c * origin,
         log_scale + log_payoff + outside,
-        lost,
+        float(-np.expm1(log_finite)),
+        slack,
+        float(most - slip),
         slip,
     )
+
+
+def _power(base: np.ndarray, count: int) -> np.ndarray:
+    """By squaring: faster than complex **, with a relative error of some units times the count."""
+    result = np.ones_like(base)
+    while count:
+        if count % 2:
+            result = result * base
+        base, count = base * base, count // 2
+    return result
 
 
 def _log_sum(logs: np.ndarray) -> float:

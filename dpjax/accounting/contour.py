@@ -25,12 +25,12 @@ and not its truth.
 All arrays are flat: one row a composition.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 
+from dpjax.accounting._saddle import Saddle
 from dpjax.accounting.loss import PrivacyLoss
 
 _TOLERANCE = 1e-12  # aliases and tail, each, relative to the answer as first estimated
@@ -39,14 +39,9 @@ _RIGHT = np.array([0.5, 1, 2, 3, 4, 6, 8, 12, 16, 24])  # steps of s in units of
 _LEFT = np.array([0, 0.2, 0.4, 0.55, 0.7, 0.8, 0.85, 0.9])  # values of s in units of the saddle
 _LEFTWARD = (1, 0.85, 0.7, 0.55, 0.4)  # lines tried, in units of the saddle
 _ENDS = 2.0 ** (np.arange(4, 160).reshape(-1, 12) / 4)  # of the line tried, in units of its width
-_DIFFERENCE = 3e-3  # relative step of the numerical derivatives, which only steer
-_STENCIL = 1 + _DIFFERENCE * np.array([-1, 0, 1])
-_NEAR = 2.0 ** (np.arange(-12, 5) / 4)  # places of Chernoff's bound, in units of the saddle
-_HIGH = 10.0  # c from which on the search for a saddle starts no higher
-_CLOSE, _LEAP, _FAR = 1e-6, np.log(16), 80.0  # its least step in log c, its largest, and its range
-_MAX_TURNS = 100
 _MAX_NEWTON = 50
-_MAX_WIDENINGS = 40
+_SETTLED = 1e-3  # of the bracket: nearer, the estimate need not be found
+_WIDENINGS = 1.1 * 2.0 ** np.array([0, 1, 2, 4, 8, 16, 32])  # of the steps to the ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +88,11 @@ class Line:
         self, epsilon: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(lower, estimate, upper) of log delta(epsilon), and the estimate's slope in epsilon."""
-        nodes = self.values.shape[1]
-        y = self.step[:, None] * np.arange(nodes)
-        terms = self.values * np.exp(-1j * epsilon[:, None] * y)
-        total = np.real(terms).sum(1)
-        slope = -np.real((self.c[:, None] + 1j * y) * terms).sum(1)
+        total, slope = self._sums(epsilon)
         scale = self.cumulant - epsilon * self.c
-        phase = _ROUNDING * (8 + np.abs(epsilon)[:, None] * y)
-        rounding = (self.errors + np.abs(terms) * phase).sum(1)
+        size, size_y, wrong = self._sizes
+        units = 8 + self._blocks.shape[1] / 2  # of the sum and of exp(-i epsilon y)
+        rounding = wrong + _ROUNDING * (units * size + np.abs(epsilon) * size_y)
         upper = total + self.tail + rounding
         lower = total - self.tail - rounding - self._aliases(epsilon, scale)
         outside = self.cumulant_error + _ROUNDING * (
@@ -114,6 +106,38 @@ class Line:
                 slope / total,
             )
 
+    @cached_property
+    def _blocks(self) -> np.ndarray:
+        """The values as square blocks, (rows, a, b): node n is n = a b + b', filled up with 0."""
+        rows, nodes = self.values.shape
+        side = int(np.ceil(np.sqrt(nodes)))
+        filled = np.zeros((rows, side * side), complex)
+        filled[:, :nodes] = self.values
+        return filled.reshape(rows, side, side)
+
+    @cached_property
+    def _sizes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sums of |value|, of |value| y, and of the values' errors; (rows,) each."""
+        size = np.abs(self.values)
+        y = self.step[:, None] * np.arange(size.shape[1])
+        return size.sum(1), (size * y).sum(1), self.errors.sum(1)
+
+    def _sums(self, epsilon: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Re sum of value exp(-i epsilon y), and its slope less that of exp(K(c) - epsilon c).
+
+        With n = a b + b' the exponential is a product: two short vectors, and a matrix between.
+        """
+        side = self._blocks.shape[1]
+        n = np.arange(side)
+        angle = (-1j * epsilon * self.step)[:, None]
+        near, far = np.exp(angle * n), np.exp(angle * (side * n))
+        sides = np.stack([far, side * n * far], 1)
+        mid = np.einsum("rka,rab->rkb", sides, self._blocks)  # not matmul, which starts threads
+        total, far_y = np.einsum("rkb,rb->kr", mid, near)
+        near_y = (mid[:, 0] * (n * near)).sum(1)
+        slope = self.c * total + 1j * self.step * (far_y + near_y)
+        return np.real(total), -np.real(slope)
+
     def _aliases(self, epsilon: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """The bound on both sides' aliases over exp(K(c) - epsilon c)."""
         period = 2 * np.pi / self.step
@@ -124,113 +148,6 @@ class Line:
             bound = np.exp(log + decay) / -np.expm1(decay)
         left, right = (np.where(sign * side > 0, bound, np.inf).min(1) for sign in (-1, 1))
         return left + right
-
-
-class Saddle(NamedTuple):
-    """Where a line should cross the real axis, the peak's width, and rough answers there."""
-
-    c: np.ndarray
-    epsilon: np.ndarray
-    width: np.ndarray
-    log_delta: np.ndarray
-
-
-def saddle_for_delta(loss: PrivacyLoss, direction: str, log_delta: np.ndarray) -> Saddle:
-    """The saddle where log delta is about the wanted one."""
-
-    def step(at: Saddle, rows: np.ndarray) -> np.ndarray:
-        # log delta falls about as a power of c, with the slope -c^2 / width^2 in log c
-        steepness = (at.c / at.width) ** 2 / -at.log_delta
-        newton = np.log(at.log_delta / log_delta[rows]) / steepness
-        return np.where(at.log_delta > np.maximum(log_delta[rows], -1), -_LEAP, newton)
-
-    return _find(loss, direction, step, lambda mu: np.sqrt(-2 * log_delta) / mu)
-
-
-def saddle_for_epsilon(loss: PrivacyLoss, direction: str, epsilon: np.ndarray) -> Saddle:
-    """The saddle of K(t) - epsilon t - log t(t+1) for a wanted epsilon, below the largest loss."""
-
-    def step(at: Saddle, rows: np.ndarray) -> np.ndarray:
-        newton = (at.epsilon - epsilon[rows]) * at.width**2 / at.c
-        return np.where(at.epsilon < np.minimum(epsilon[rows], -1), -_LEAP, newton)
-
-    found = _find(loss, direction, step, lambda mu: epsilon / mu**2 + 1 / mu)
-    return found._replace(epsilon=epsilon)
-
-
-@np.errstate(all="ignore")  # overflow to infinity, and NaN from there, are too high a c
-def _find(
-    loss: PrivacyLoss,
-    direction: str,
-    step: Callable[[Saddle, np.ndarray], np.ndarray],
-    of_gaussian: Callable[[np.ndarray], np.ndarray],
-) -> Saddle:
-    """A c that is too low, where `step` is below 0, by a tenth of the peak's width at most.
-
-    The steps are Newton's, down in log c, from the c of a Gaussian loss of the same variance.
-    """
-    rows = loss.shape[0]
-    small = loss.cumulant(np.full((rows, 1), 1e-3), direction)[:, 0]
-    start = of_gaussian(np.sqrt(2e3 * np.maximum(small, 0)))
-    log_c = np.log(np.clip(np.nan_to_num(start, nan=_HIGH), 1e-12, _HIGH))
-    low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
-    best = Saddle(*np.full((4, rows), np.nan))
-    todo = np.arange(rows)
-    for turn in range(_MAX_TURNS):
-        part = loss if todo.size == rows else loss.take(todo)
-        here = log_c[todo]
-        found = _saddle(part, direction, np.exp(here))
-        down = np.nan_to_num(step(found, todo), nan=np.inf)
-        is_low = down < 0
-        for kept, value in zip(best, found, strict=True):
-            kept[todo[is_low]] = value[is_low]
-        low[todo], high[todo] = (
-            np.where(is_low, here, low[todo]),
-            np.where(is_low, high[todo], here),
-        )
-        close = np.maximum(np.nan_to_num(0.1 * found.width / found.c), _CLOSE)
-        # a step beyond the root from above shows that it is there
-        newton = here - np.clip(down + np.where(is_low, 0, close / 3), -_LEAP, _LEAP)
-        middle = (low[todo] + high[todo]) / 2
-        inside = (newton > low[todo]) & (newton < high[todo])
-        log_c[todo] = np.where(inside & (turn < 12 or turn % 2) | np.isinf(middle), newton, middle)
-        near = is_low & (down > -close) & inside
-        todo = todo[~near & (high[todo] - low[todo] > close) & (np.abs(log_c[todo]) < _FAR)]
-        if not todo.size:
-            break
-    return best
-
-
-def _saddle(loss: PrivacyLoss, direction: str, c: np.ndarray) -> Saddle:
-    """What the line through c would say, by differences of K."""
-    below, here, above = np.moveaxis(loss.cumulant(c[:, None] * _STENCIL, direction), 1, 0)
-    slope = (above - below) / (2 * _DIFFERENCE * c)
-    bend = np.maximum((above - 2 * here + below) / (_DIFFERENCE * c) ** 2, 0)
-    epsilon = slope - 1 / c - 1 / (1 + c)
-    width = 1 / np.sqrt(bend + c**-2.0 + (1 + c) ** -2.0)
-    log_delta = here - epsilon * c + np.log(width / (c * (1 + c)) / np.sqrt(2 * np.pi))
-    return Saddle(c, epsilon, width, log_delta)
-
-
-def chernoff_epsilon(
-    loss: PrivacyLoss, direction: str, log_delta: np.ndarray, saddle: Saddle
-) -> np.ndarray:
-    """A bound on epsilon: the least (K(s) + log a(s) - log delta) / s for s near the saddle."""
-    s = saddle.c[:, None] * _NEAR
-    logs = loss.cumulant(s, direction) + s * np.log(s / (1 + s)) - np.log1p(s)
-    bound = (logs - log_delta[:, None]) / s
-    return np.maximum(np.nanmin(np.where(np.isnan(bound), np.inf, bound), 1), 0) * (1 + 1e-12)
-
-
-def chernoff_log_delta(
-    loss: PrivacyLoss, direction: str, epsilon: np.ndarray, saddle: Saddle
-) -> np.ndarray:
-    """A bound on log delta: the least log a(s) + K(s) - s epsilon for s near the saddle."""
-    s = saddle.c[:, None] * _NEAR
-    logs = loss.cumulant(s, direction) + s * np.log(s / (1 + s)) - np.log1p(s)
-    bound = logs - s * epsilon[:, None]
-    bound = bound + 1e-12 * (1 + np.abs(logs) + np.abs(s * epsilon[:, None]))
-    return np.minimum(np.min(np.where(np.isnan(bound), np.inf, bound), 1), 0)
 
 
 def plan(loss: PrivacyLoss, direction: str, log_delta: np.ndarray, saddle: Saddle) -> Plan:
@@ -280,7 +197,12 @@ def _end(
     """Where lines may end, infinite if not before `most`, and the bound on what is left out."""
     end, tail = np.full(len(c), np.inf), np.zeros(len(c))
     todo = np.arange(len(c))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        last = loss.log_decay(c, most[:, None], direction) - np.log(np.pi * most[:, None])
+    todo = np.flatnonzero((last <= room)[:, 0])  # of the others no end will do
     for ends in _ENDS:
+        if not todo.size:
+            break
         y = np.maximum(width[todo] * ends, least[todo])
         part = loss if todo.size == len(c) else loss.take(todo)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -292,8 +214,6 @@ def _end(
         end[rows] = np.take_along_axis(y, first, 1)[found, 0]
         tail[rows] = np.exp(np.take_along_axis(log_tail, first, 1)[found, 0])
         todo = todo[~found & (y[:, -1] < most[todo])]
-        if not todo.size:
-            break
     return end, tail
 
 
@@ -335,18 +255,21 @@ def solve(
     epsilon = np.maximum(start, 0)
     low, high = np.zeros_like(epsilon), np.full_like(epsilon, np.inf)  # of the estimate
     for _ in range(_MAX_NEWTON):
-        _, value, _, slope = line.log_delta(epsilon)
+        least, value, most, slope = line.log_delta(epsilon)
         below = value > log_delta
         low, high = np.where(below, epsilon, low), np.where(below, high, epsilon)
         with np.errstate(invalid="ignore", divide="ignore"):
             change = (log_delta - value) / slope
+            known = _SETTLED * np.fmin(np.abs((most - least) / slope), 1 / line.c)
         newton = epsilon + np.clip(change, -4 / line.c - epsilon / 2, 4 / line.c + epsilon)
-        settled = np.abs(change) <= 1e-14 * epsilon
+        close = np.maximum(1e-14 * epsilon, known)
+        settled = np.abs(change) <= close
         safe = settled | ((newton > low) & (newton < high))
         before = epsilon
         epsilon = np.where(safe, newton, np.where(np.isfinite(high), (low + high) / 2, epsilon))
-        if np.all(settled | (np.abs(epsilon - before) <= 1e-14 * epsilon)):
+        if np.all(settled | (np.abs(epsilon - before) <= close)):
             break
+    epsilon = np.maximum(epsilon, 0)
     low, value, high, slope = line.log_delta(epsilon)
     with np.errstate(invalid="ignore", divide="ignore"):
         steepness = np.where(np.isfinite(1 / slope), np.abs(1 / slope), 1 / line.c)
@@ -354,7 +277,7 @@ def solve(
     rise = np.where(np.isfinite(high - value), high - value, 1) * steepness
     drop = np.where(np.isfinite(value - low), value - low, 1) * steepness
     upper, lower = np.full_like(epsilon, np.inf), np.zeros_like(epsilon)
-    for widen in 1.1 * 2.0 ** np.arange(_MAX_WIDENINGS):
+    for widen in _WIDENINGS:
         spare = 4e-16 * epsilon
         up = np.where(np.isinf(upper), epsilon + widen * (rise + spare), up)
         down = np.where(lower == 0, np.maximum(epsilon - widen * (drop + spare), 0), down)

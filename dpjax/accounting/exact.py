@@ -6,22 +6,32 @@
 True
 """
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpjax import _validate
-from dpjax.accounting import _easy_bounds, closed, contour, discretized, lattice, rdp, smoothed
+from dpjax.accounting import (
+    _easy_bounds,
+    closed,
+    discretized,
+    integrated,
+    lattice,
+    rdp,
+    smoothed,
+)
 from dpjax.accounting.composition import as_loss
 from dpjax.accounting.loss import PrivacyLoss
 
-_BLOCK = 1 << 20  # complex values held at once
 _ROUNDING = 16 * np.finfo(float).eps
 _CLEAR = 1e-15  # how near 1 a delta must be shown to be for nothing more to be asked
 _SHARES = 2.0 ** -np.arange(1, 33)  # places of the bound on 1 - delta
 _LEAST = -744.0  # log of about the least float
 _WIDE = 1e-6  # relative width of a bracket from which on a grid of losses is tried
+_VERY_WIDE = 1e-4  # and from which on one more release, nearly without loss
+_FALL = 5.0  # widths of log delta are as many times those of epsilon
+_LONG = 1 << 14  # nodes of a line from which on a grid of losses is tried first
+_WAYS = ((discretized, _WIDE), (integrated, 10 * _WIDE), (smoothed, _VERY_WIDE))
 
 
 class Bracket(NamedTuple):
@@ -55,8 +65,8 @@ def epsilon_bracket(loss: PrivacyLoss, delta: Any) -> Bracket:
     Returns:
         Bracket of arrays: exactly 0 where delta is at least the total variation, infinity where
         delta is below the mass of infinite loss. Of two directions the worse counts. Most are 1e-9
-        of epsilon wide or narrower. Wider are few releases of a small sample (5 steps at q = 1e-4:
-        up to 3e-3, at q = 1e-8: 2e-3), sums of thousands of different discrete Laplace noises
+        of epsilon wide or narrower. Wider are few releases of a small sample (mostly 1e-6, up to
+        4e-5 at q = 1e-4, 2e-3 at q = 1e-8), sums of thousands of different discrete Laplace noises
         (3e-2), and those of different discrete Gaussians (only a Chernoff bound above).
 
     Raises:
@@ -165,7 +175,9 @@ def log_delta(
     rest = ~quick & ~clear & ~whole
     if rest.any():
         part = loss.take(np.flatnonzero(rest))
-        result[:, rest] = contour_log_delta(part, direction, epsilon[rest], known[rest])
+        longest = _LONG if discretized.possible(part) else np.inf
+        given = epsilon[rest], None, known[rest]
+        result[:, rest] = integrated.log_delta(part, direction, *given, longest)
     wide = closed.possible(loss, direction) & np.isneginf(result[0]) & ~small
     if wide.any():
         part = loss.take(np.flatnonzero(wide))
@@ -173,11 +185,12 @@ def log_delta(
     result[0] = np.fmax(result[0], near)
     result[2] = np.fmax(np.fmin(result[2], most), result[0])  # NaN, infinity less infinity: none
     result[1] = np.fmax(np.fmin(result[1], result[2]), result[0])
-    for way in (discretized, smoothed):
-        wide = np.flatnonzero(~(result[2] - result[0] <= _WIDE) & (result[2] > known))
+    for way, most_width in _WAYS:
+        wide = np.flatnonzero(~(result[2] - result[0] <= _FALL * most_width) & (result[2] > known))
         if wide.size and way.possible(loss):
             part = loss.take(wide)
-            result[:, wide] = way.log_delta(part, direction, epsilon[wide], result[:, wide])
+            given = epsilon[wide], result[:, wide], known[wide]
+            result[:, wide] = way.log_delta(part, direction, *given)
     return result
 
 
@@ -197,26 +210,6 @@ def _log_rest(loss: PrivacyLoss, direction: str, s: np.ndarray) -> np.ndarray:
     value, error = loss.cumulant_with_error(np.tile(-s, (loss.shape[0], 1)), direction)
     bound = value - np.log1p(-np.expm1(error)) + _ROUNDING * (1 + np.abs(value))
     return np.where(np.isnan(bound), np.inf, bound)
-
-
-def contour_log_delta(
-    loss: PrivacyLoss, direction: str, epsilon: np.ndarray, known: np.ndarray | None = None
-) -> np.ndarray:
-    """Lower, estimate, upper of log delta by the integral along a line; flat arrays, (3, rows).
-
-    Rows whose answer is surely not above `known` are only bounded.
-    """
-    saddle = contour.saddle_for_epsilon(loss, direction, epsilon)
-    upper = contour.chernoff_log_delta(loss, direction, epsilon, saddle)
-    result = np.stack([np.full_like(upper, -np.inf), np.fmin(saddle.log_delta, upper), upper])
-    open_rows = np.flatnonzero(upper > (-np.inf if known is None else known))
-    part = contour.Saddle(*(value[open_rows] for value in saddle))
-    for rows, line in _lines(loss.take(open_rows), direction, part.log_delta, part):
-        where = open_rows[rows]
-        lower, middle, upper, _ = line.log_delta(epsilon[where])
-        upper = np.minimum(upper, result[2, where])
-        result[:, where] = lower, np.clip(middle, lower, upper), upper
-    return result
 
 
 def _epsilon(
@@ -250,16 +243,20 @@ def _epsilon(
     sure = ~quick & ~whole & (least >= largest[todo] * (1 - _WIDE / 2))
     answer[:, sure] = np.stack([least, largest[todo], largest[todo]])[:, sure]
     rest = ~quick & ~whole & ~sure
-    for rows, method in ((whole, lattice.epsilon), (rest, contour_epsilon)):
-        if rows.any():
-            some = part.take(np.flatnonzero(rows))
-            answer[:, rows] = method(some, direction, wanted[rows], known[todo][rows])
+    if whole.any():
+        some = part.take(np.flatnonzero(whole))
+        answer[:, whole] = lattice.epsilon(some, direction, wanted[whole], known[todo][whole])
+    if rest.any():
+        some = part.take(np.flatnonzero(rest))
+        longest = _LONG if discretized.possible(some) else np.inf
+        given = wanted[rest], None, known[todo][rest]
+        answer[:, rest] = integrated.epsilon(some, direction, *given, longest)
     answer[2] = np.fmax(np.fmin(answer[2], most[todo]), answer[0])
     answer[1] = np.minimum(answer[1], answer[2])
     wide = closed.possible(part, direction) & (answer[2] - answer[0] > 1e-9 * answer[2])
     if wide.any():
         some = part.take(np.flatnonzero(wide))
-        answer[:, wide] = closed.epsilon(some, direction, wanted[wide], answer[2, wide])
+        answer[:, wide] = closed.epsilon(some, direction, wanted[wide])
     wide = np.flatnonzero(answer[2] - answer[0] > _WIDE * answer[2])
     if wide.size:  # as in `_near_one`, for the epsilon at which its end is delta
         log_rest = _log_rest(part.take(wide), direction, _SHARES)
@@ -267,54 +264,12 @@ def _epsilon(
         least = least.max(1) - _ROUNDING * np.abs(least).max(1)
         answer[0, wide] = np.fmin(np.fmax(answer[0, wide], least), answer[2, wide])
         answer[1, wide] = np.maximum(answer[1, wide], answer[0, wide])
-    for way in (discretized, smoothed):
-        below = known[todo]
-        wide = np.flatnonzero((answer[2] > below) & (answer[2] - answer[0] > _WIDE * answer[2]))
+    for way, most_width in _WAYS:
+        below, width = known[todo], answer[2] - answer[0]
+        wide = np.flatnonzero((answer[2] > below) & (width > most_width * answer[2]))
         if wide.size and way.possible(part):
             some = part.take(wide)
-            answer[:, wide] = way.epsilon(some, direction, wanted[wide], answer[:, wide])
+            given = wanted[wide], answer[:, wide], below[wide]
+            answer[:, wide] = way.epsilon(some, direction, *given)
     result[:, todo] = answer
     return result
-
-
-def contour_epsilon(
-    loss: PrivacyLoss, direction: str, log_delta: np.ndarray, known: np.ndarray
-) -> np.ndarray:
-    """Lower, estimate, upper by the integral along a line; flat arrays, (3, rows).
-
-    Rows whose epsilon is surely not above `known` are only bounded.
-    """
-    saddle = contour.saddle_for_delta(loss, direction, log_delta)
-    upper = contour.chernoff_epsilon(loss, direction, log_delta, saddle)
-    upper = np.minimum(upper, np.maximum(loss.supremum(direction), 0))
-    result = np.stack(
-        [np.zeros_like(upper), np.clip(np.nan_to_num(saddle.epsilon), 0, upper), upper]
-    )
-    open_rows = np.flatnonzero(upper > known)
-    part = contour.Saddle(*(value[open_rows] for value in saddle))
-    for rows, line in _lines(loss.take(open_rows), direction, log_delta[open_rows], part):
-        where = open_rows[rows]
-        lower, middle, upper = contour.solve(line, log_delta[where], part.epsilon[rows])
-        upper = np.minimum(upper, result[2, where])
-        result[:, where] = lower, np.clip(middle, lower, upper), upper
-    return result
-
-
-def _lines(
-    loss: PrivacyLoss, direction: str, log_delta: np.ndarray, saddle: contour.Saddle
-) -> Iterator[tuple[np.ndarray, contour.Line]]:
-    """Lines for groups of rows that are about as long and fit in memory together."""
-    if log_delta.size == 0:
-        return
-    plan = contour.plan(loss, direction, log_delta, saddle)
-    order = np.argsort(plan.nodes)
-    order = order[np.isfinite(plan.nodes[order])]
-    start = 0
-    while start < len(order):
-        longest = plan.nodes[order[start]] * 1.3 + 4
-        room = start + max(1, int(_BLOCK // longest))
-        rows = order[start:room]
-        rows = rows[plan.nodes[rows] <= longest]
-        part = contour.Plan(*(value[rows] for value in vars(plan).values()))
-        yield rows, contour.draw(loss.take(rows), direction, part)
-        start += len(rows)

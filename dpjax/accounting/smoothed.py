@@ -18,9 +18,10 @@ releases.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
-from dpjax.accounting import contour
+from dpjax.accounting import _saddle, contour
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.summed import releases
 from dpjax.accounting.loss import PrivacyLoss
@@ -71,13 +72,22 @@ def possible(loss: PrivacyLoss) -> bool:
 
 @np.errstate(all="ignore")  # log 0, and overflow to infinity, are the right limits throughout
 def log_delta(
-    loss: PrivacyLoss, direction: str, epsilon: np.ndarray, known: np.ndarray
+    loss: PrivacyLoss,
+    direction: str,
+    epsilon: np.ndarray,
+    known: np.ndarray,
+    best: ArrayLike = -np.inf,
 ) -> np.ndarray:
-    """Lower, estimate, upper of log delta, within the brackets known; (3, rows)."""
+    """Lower, estimate, upper of log delta, within the brackets known; (3, rows).
+
+    Rows whose answer is surely not above `best` may only be bounded.
+    """
     result = known.copy()
     for row, wanted in enumerate(epsilon):
+        if known[2, row] <= np.broadcast_to(best, epsilon.shape)[row]:
+            continue
         part = loss.take(np.array([row]))
-        saddle = contour.saddle_for_epsilon(part, direction, np.array([wanted]))
+        saddle = _saddle.for_epsilon(part, direction, np.array([wanted]))
         smoothed = _smoothed(part, direction, saddle)
         if smoothed is not None:
             ends = smoothed.log_delta(float(wanted))
@@ -88,13 +98,22 @@ def log_delta(
 
 @np.errstate(all="ignore")
 def epsilon(
-    loss: PrivacyLoss, direction: str, log_delta: np.ndarray, known: np.ndarray
+    loss: PrivacyLoss,
+    direction: str,
+    log_delta: np.ndarray,
+    known: np.ndarray,
+    best: ArrayLike = -np.inf,
 ) -> np.ndarray:
-    """Lower, estimate, upper of epsilon, within the brackets known; (3, rows)."""
+    """Lower, estimate, upper of epsilon, within the brackets known; (3, rows).
+
+    Rows whose answer is surely not above `best` may only be bounded.
+    """
     result = known.copy()
     for row, wanted in enumerate(log_delta):
+        if known[2, row] <= np.broadcast_to(best, log_delta.shape)[row]:
+            continue
         part = loss.take(np.array([row]))
-        saddle = contour.saddle_for_delta(part, direction, np.array([wanted]))
+        saddle = _saddle.for_delta(part, direction, np.array([wanted]))
         smoothed = _smoothed(part, direction, saddle)
         if smoothed is None:
             continue
@@ -111,7 +130,7 @@ def epsilon(
     return result
 
 
-def _smoothed(part: PrivacyLoss, direction: str, saddle: contour.Saddle) -> _Smoothed | None:
+def _smoothed(part: PrivacyLoss, direction: str, saddle: _saddle.Saddle) -> _Smoothed | None:
     """The line through the saddle of one composition; None if it would be too long."""
     if not np.all(np.isfinite(saddle.width) & (saddle.width > 0)):
         return None
