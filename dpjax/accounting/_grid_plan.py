@@ -113,6 +113,21 @@ def guessed(
     return guess, laws
 
 
+def guessed_size(
+    terms: list[tuple[Leak, float]], direction: str, epsilon: float, known: np.ndarray
+) -> float:
+    """About log delta, by the same two steps, within a bracket; or else the bracket's estimate."""
+    _, middle, upper = known
+    for size in (log_of_one(terms, direction, epsilon), middle):
+        laws = coarse_laws(terms, direction, float(size), (epsilon, epsilon))
+        if laws is not None:
+            composition = PrivacyLoss(((laws.coarse, np.array([1])),))
+            saddle = _saddle.for_epsilon(composition, direction, np.array([epsilon]))
+            finite = float(np.nan_to_num(saddle.log_delta[0], nan=-np.inf))
+            return min(float(np.logaddexp(finite, np.log(laws.infinite))), upper)
+    return middle
+
+
 def coarse_laws(
     terms: list[tuple[Leak, float]], direction: str, log_size: float, ends: tuple[float, float]
 ) -> Laws | None:

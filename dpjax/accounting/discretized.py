@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpjax.accounting._grid_laws import aligned, gathered, moved_left, spread
-from dpjax.accounting._grid_plan import Plan, coarse_laws, ends_of, guessed, log_of_one, planned
+from dpjax.accounting._grid_plan import Plan, coarse_laws, ends_of, guessed, guessed_size, planned
 from dpjax.accounting._ring import Composed, composed
 from dpjax.accounting._roots import bracketed_root
 from dpjax.accounting.leaks import Leak
@@ -88,37 +88,37 @@ def _refine(
     """Row by row on finer and finer grids, until the bracket is narrow; (3, rows)."""
     result = known.copy()
     for row, enough in enumerate(np.broadcast_to(best, wanted.shape)):
-        terms, size, hoped = _releases(loss.take(np.array([row]))), _FIRST, np.inf
+        terms, points, hoped = _releases(loss.take(np.array([row]))), _FIRST, np.inf
         for turn in range(_TURNS):
             lower, middle, upper = result[:, row]
             if answer is _evaluate:
                 at = float(wanted[row])
-                log_size, ends = max(middle, log_of_one(terms, direction, at)), (at, at)
+                size = middle if turn else guessed_size(terms, direction, at, result[:, row])
+                laws = coarse_laws(terms, direction, size, (at, at))
             else:
-                at, log_size, ends = middle, float(wanted[row]), (lower, upper)
-            if turn == 0 and answer is _solve:
-                at, laws = guessed(terms, direction, log_size, upper)
-            else:
-                laws = coarse_laws(terms, direction, log_size, ends)
-            plan = laws and planned(laws, direction, log_size, at)
+                at, size = middle, float(wanted[row])
+                if turn:
+                    laws = coarse_laws(terms, direction, size, (lower, upper))
+                else:
+                    at, laws = guessed(terms, direction, size, upper)
+            plan = laws and planned(laws, direction, size, at)
             if plan is None:
                 break
-            found, gap = answer(_compose(plan, direction, size), wanted[row], result[:, row])
+            found, gap = answer(_compose(plan, direction, points), wanted[row], result[:, row])
             lower, upper = np.fmax(found[0], lower), np.fmin(found[2], upper)
             width = (upper - lower) / (upper if answer is _solve else _FALL)
-            middle = middle if gap > 2 * width else np.nan_to_num(found[1], nan=upper)
+            middle = middle if gap > 2 * width else found[1]
+            middle = np.nan_to_num(middle, nan=upper)
             result[:, row] = lower, np.clip(middle, lower, upper), upper
             if not width > _AIM or upper <= enough or gap > hoped:
                 break
             if turn > 0 or gap < _POOR:
                 finer = 2.0 ** np.ceil(np.log2(min(gap / _AIM, 1e9)) / 2)
-                finer = max(1.0, min(finer, _MOST // size, _MOST_FINER))
+                finer = max(1.0, min(finer, _MOST // points, _MOST_FINER))
                 hoped = 4 * gap / finer**2  # it falls with the square of the step, but for rounding
-                if finer == 1 or gap * (size / _MOST) ** 2 > width / 2:
+                if finer == 1 or gap * (points / _MOST) ** 2 > width / 2:
                     break
-                size = int(size * finer)
-    return result
-
+                points = int(points * finer)
     return result
 
 

@@ -6,6 +6,8 @@
 True
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,10 +30,31 @@ _CLEAR = 1e-15  # how near 1 a delta must be shown to be for nothing more to be 
 _SHARES = 2.0 ** -np.arange(1, 33)  # places of the bound on 1 - delta
 _LEAST = -744.0  # log of about the least float
 _WIDE = 1e-6  # relative width of a bracket from which on a grid of losses is tried
-_VERY_WIDE = 1e-4  # and from which on one more release, nearly without loss
+_VERY_WIDE = 5e-6  # and from which on one more release, nearly without loss
 _FALL = 5.0  # widths of log delta are as many times those of epsilon
 _LONG = 1 << 14  # nodes of a line from which on a grid of losses is tried first
-_WAYS = ((discretized, _WIDE), (integrated, 10 * _WIDE), (smoothed, _VERY_WIDE))
+_SHORT, _REST = (0, _LONG), (_LONG, np.inf)
+
+
+class _Way(NamedTuple):
+    """A method for brackets that are wider than its `width`."""
+
+    width: float
+    possible: Callable[[PrivacyLoss], bool]
+    epsilon: Callable[..., np.ndarray]
+    log_delta: Callable[..., np.ndarray]
+
+
+_WAYS = (
+    _Way(_WIDE, discretized.possible, discretized.epsilon, discretized.log_delta),
+    _Way(
+        _WIDE,
+        discretized.possible,
+        partial(integrated.epsilon, nodes=_REST),
+        partial(integrated.log_delta, nodes=_REST),
+    ),
+    _Way(_VERY_WIDE, smoothed.possible, smoothed.epsilon, smoothed.log_delta),
+)
 
 
 class Bracket(NamedTuple):
@@ -175,9 +198,9 @@ def log_delta(
     rest = ~quick & ~clear & ~whole
     if rest.any():
         part = loss.take(np.flatnonzero(rest))
-        longest = _LONG if discretized.possible(part) else np.inf
+        nodes = _SHORT if discretized.possible(part) else (0, np.inf)
         given = epsilon[rest], None, known[rest]
-        result[:, rest] = integrated.log_delta(part, direction, *given, longest)
+        result[:, rest] = integrated.log_delta(part, direction, *given, nodes)
     wide = closed.possible(loss, direction) & np.isneginf(result[0]) & ~small
     if wide.any():
         part = loss.take(np.flatnonzero(wide))
@@ -185,8 +208,8 @@ def log_delta(
     result[0] = np.fmax(result[0], near)
     result[2] = np.fmax(np.fmin(result[2], most), result[0])  # NaN, infinity less infinity: none
     result[1] = np.fmax(np.fmin(result[1], result[2]), result[0])
-    for way, most_width in _WAYS:
-        wide = np.flatnonzero(~(result[2] - result[0] <= _FALL * most_width) & (result[2] > known))
+    for way in _WAYS:
+        wide = np.flatnonzero(~(result[2] - result[0] <= _FALL * way.width) & (result[2] > known))
         if wide.size and way.possible(loss):
             part = loss.take(wide)
             given = epsilon[wide], result[:, wide], known[wide]
@@ -248,9 +271,9 @@ def _epsilon(
         answer[:, whole] = lattice.epsilon(some, direction, wanted[whole], known[todo][whole])
     if rest.any():
         some = part.take(np.flatnonzero(rest))
-        longest = _LONG if discretized.possible(some) else np.inf
+        nodes = _SHORT if discretized.possible(some) else (0, np.inf)
         given = wanted[rest], None, known[todo][rest]
-        answer[:, rest] = integrated.epsilon(some, direction, *given, longest)
+        answer[:, rest] = integrated.epsilon(some, direction, *given, nodes)
     answer[2] = np.fmax(np.fmin(answer[2], most[todo]), answer[0])
     answer[1] = np.minimum(answer[1], answer[2])
     wide = closed.possible(part, direction) & (answer[2] - answer[0] > 1e-9 * answer[2])
@@ -264,9 +287,9 @@ def _epsilon(
         least = least.max(1) - _ROUNDING * np.abs(least).max(1)
         answer[0, wide] = np.fmin(np.fmax(answer[0, wide], least), answer[2, wide])
         answer[1, wide] = np.maximum(answer[1, wide], answer[0, wide])
-    for way, most_width in _WAYS:
+    for way in _WAYS:
         below, width = known[todo], answer[2] - answer[0]
-        wide = np.flatnonzero((answer[2] > below) & (width > most_width * answer[2]))
+        wide = np.flatnonzero((answer[2] > below) & (width > way.width * answer[2]))
         if wide.size and way.possible(part):
             some = part.take(wide)
             given = wanted[wide], answer[:, wide], below[wide]

@@ -14,11 +14,6 @@ from dpjax.accounting.loss import PrivacyLoss
 _BLOCK = 1 << 20  # complex values held at once
 
 
-def possible(loss: PrivacyLoss) -> bool:
-    """Always: a line that would be too long leaves Chernoff's bound."""
-    return True
-
-
 @np.errstate(all="ignore")  # overflow to infinity and log 0 are the right limits throughout
 def epsilon(
     loss: PrivacyLoss,
@@ -26,26 +21,26 @@ def epsilon(
     log_delta: np.ndarray,
     known: np.ndarray | None = None,
     best: ArrayLike = -np.inf,
-    longest: float = np.inf,
+    nodes: tuple[float, float] = (0, np.inf),
 ) -> np.ndarray:
     """Lower, estimate, upper of epsilon, within the brackets known; (3, rows).
 
-    Rows whose answer is surely not above `best`, or whose line has more than `longest` nodes, are
-    only bounded.
+    Rows whose answer is surely not above `best`, or whose line needs more or less `nodes` than
+    between two numbers, the first left out, are only bounded.
     """
     saddle = _saddle.for_delta(loss, direction, log_delta)
     upper = _saddle.chernoff_epsilon(loss, direction, log_delta, saddle)
     upper = np.minimum(upper, np.maximum(loss.supremum(direction), 0))
     middle = np.clip(np.nan_to_num(saddle.epsilon), 0, upper)
     result = np.stack([np.zeros_like(upper), middle, upper])
-    result = result if known is None else _within(known, result)
+    result = result if known is None else narrower(result, known)
     open_rows = np.flatnonzero(upper > best)
     part = _saddle.Saddle(*(value[open_rows] for value in saddle))
-    drawn = _lines(loss.take(open_rows), direction, log_delta[open_rows], part, longest)
+    drawn = _lines(loss.take(open_rows), direction, log_delta[open_rows], part, nodes)
     for rows, line in drawn:
         where = open_rows[rows]
         ends = np.stack(contour.solve(line, log_delta[where], part.epsilon[rows]))
-        result[:, where] = _within(ends, result[:, where])
+        result[:, where] = narrower(ends, result[:, where])
     return result
 
 
@@ -56,31 +51,33 @@ def log_delta(
     epsilon: np.ndarray,
     known: np.ndarray | None = None,
     best: ArrayLike = -np.inf,
-    longest: float = np.inf,
+    nodes: tuple[float, float] = (0, np.inf),
 ) -> np.ndarray:
     """Lower, estimate, upper of log delta, within the brackets known; (3, rows).
 
-    Rows whose answer is surely not above `best`, or whose line has more than `longest` nodes, are
-    only bounded.
+    Rows whose answer is surely not above `best`, or whose line needs more or less `nodes` than
+    between two numbers, the first left out, are only bounded.
     """
     saddle = _saddle.for_epsilon(loss, direction, epsilon)
     upper = _saddle.chernoff_log_delta(loss, direction, epsilon, saddle)
     result = np.stack([np.full_like(upper, -np.inf), np.fmin(saddle.log_delta, upper), upper])
-    result = result if known is None else _within(known, result)
+    result = result if known is None else narrower(result, known)
     open_rows = np.flatnonzero(upper > best)
     part = _saddle.Saddle(*(value[open_rows] for value in saddle))
-    drawn = _lines(loss.take(open_rows), direction, part.log_delta, part, longest)
+    drawn = _lines(loss.take(open_rows), direction, part.log_delta, part, nodes)
     for rows, line in drawn:
         where = open_rows[rows]
         ends = np.stack(line.log_delta(epsilon[where])[:3])
-        result[:, where] = _within(ends, result[:, where])
+        result[:, where] = narrower(ends, result[:, where])
     return result
 
 
-def _within(ends: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The narrower of two brackets, end by end, with the estimate of the first."""
+def narrower(ends: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """The narrower of two brackets, end by end, and the estimate of the narrower one; (3, rows)."""
     lower, upper = np.fmax(ends[0], known[0]), np.fmin(ends[2], known[2])
-    return np.stack([lower, np.clip(ends[1], lower, upper), upper])
+    middle = np.where(ends[2] - ends[0] < known[2] - known[0], ends[1], known[1])
+    middle = np.where(np.isnan(middle), upper, middle)
+    return np.stack([lower, np.clip(middle, lower, upper), upper])
 
 
 def _lines(
@@ -88,20 +85,21 @@ def _lines(
     direction: str,
     log_delta: np.ndarray,
     saddle: _saddle.Saddle,
-    longest: float,
+    nodes: tuple[float, float],
 ) -> Iterator[tuple[np.ndarray, contour.Line]]:
     """Lines for groups of rows that are about as long and fit in memory together."""
     if log_delta.size == 0:
         return
     plan = contour.plan(loss, direction, log_delta, saddle)
     order = np.argsort(plan.nodes)
-    order = order[np.isfinite(plan.nodes[order]) & (plan.nodes[order] <= longest)]
+    sizes = plan.nodes[order]
+    order = order[np.isfinite(sizes) & (sizes > nodes[0]) & (sizes <= nodes[1])]
     start = 0
     while start < len(order):
-        nodes = plan.nodes[order[start]] * 1.3 + 4
-        room = start + max(1, int(_BLOCK // nodes))
+        most = plan.nodes[order[start]] * 1.3 + 4
+        room = start + max(1, int(_BLOCK // most))
         rows = order[start:room]
-        rows = rows[plan.nodes[rows] <= nodes]
+        rows = rows[plan.nodes[rows] <= most]
         part = contour.Plan(*(value[rows] for value in vars(plan).values()))
         yield rows, contour.draw(loss.take(rows), direction, part)
         start += len(rows)

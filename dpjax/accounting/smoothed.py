@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dpjax.accounting import _saddle, contour
+from dpjax.accounting.integrated import narrower
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.summed import releases
 from dpjax.accounting.loss import PrivacyLoss
@@ -92,7 +93,7 @@ def log_delta(
         if smoothed is not None:
             ends = smoothed.log_delta(float(wanted))
             ends[0] = smoothed.lower(float(wanted))
-            result[:, row] = _within(ends, result[:, row])
+            result[:, row] = narrower(ends, result[:, row])
     return result
 
 
@@ -126,7 +127,7 @@ def epsilon(
             missing = np.nan_to_num(missing, posinf=1.0)
             lower = max(lower - 1.5**turn * missing / smoothed.c, 0.0)
         ends[0] = lower if lower > 0 and smoothed.lower(lower) >= wanted else 0.0
-        result[:, row] = _within(ends, result[:, row])
+        result[:, row] = narrower(ends, result[:, row])
     return result
 
 
@@ -146,10 +147,3 @@ def _smoothed(part: PrivacyLoss, direction: str, saddle: _saddle.Saddle) -> _Smo
     h = part.cumulant(c[:, None], direction)[:, 0] + c * np.log(c / (1 + c)) - np.log1p(c)
     h = h + 1e-9 * (1 + np.abs(h))
     return _Smoothed(contour.draw(with_noise, direction, plan), float(mu), float(h[0]), float(c[0]))
-
-
-def _within(ends: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The narrower of two brackets, end by end, and the estimate of the narrower one."""
-    lower, upper = np.fmax(ends[0], known[0]), np.fmin(ends[2], known[2])
-    middle = ends[1] if ends[2] - ends[0] < known[2] - known[0] else known[1]
-    return np.array([lower, np.clip(np.nan_to_num(middle, nan=upper), lower, upper), upper])
