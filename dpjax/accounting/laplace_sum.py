@@ -88,7 +88,8 @@ class LaplaceSum:
         self.pure_epsilon, self.count, self.rate, self.total = e0, count, rate, total
         self.between = np.arange(first, last + 1)  # the j
         self.least = least  # the first d
-        self.log_norm = count * (np.log1p(down + between) - np.log(2))
+        # (1 + exp(-lambda) + m) / 2, of which nothing cancels
+        self.log_norm = count * float(np.log1p(np.expm1(-total) * rate / (2 * total)))
         log_payoff = special.xlogy(tilt, tilt / (1 + tilt)) - np.log1p(tilt)
         self.log_left_out = np.log(4) - _LOG_TAIL + log_payoff
         down_counts = np.arange(least, most)
@@ -99,9 +100,9 @@ class LaplaceSum:
         weights[:, 1:] = up * (down / (down_counts + 1))
         np.cumprod(weights, axis=1, out=weights)
         self.weights = weights / weights.sum()
-        # each step of the products rounds some times; as much for what multiplies the steps
+        # each step of the products rounds some times, in a term and in the sum of all
         steps = sum(weights.shape)
-        rounding = 4 * count + 24 * steps + 20 * last + 4 * most + 200
+        rounding = 24 * steps + 2 * total * (most - least) + 20 * last + 200
         self.nodes = _nodes(e0, last)
         if e0 > _LEVEL:  # near the ends Gauss's weights err by some units times nodes^2
             rounding += 40 * self.nodes**2
@@ -124,7 +125,7 @@ class LaplaceSum:
         with np.errstate(divide="ignore"):
             log = float(np.log(value))
         norm = self.log_norm + fall
-        rounding = self.rounding + 4 * _UNIT * (fall - self.log_norm + min(-log, 800))
+        rounding = self.rounding + 8 * _UNIT * (fall - self.log_norm + min(-log, 800))
         upper = norm + float(np.logaddexp(log, self.log_left_out)) + rounding
         slope = -slope / value if value > 0 else 0.0
         return norm + log - rounding, norm + log, upper, slope
