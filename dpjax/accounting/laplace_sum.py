@@ -11,9 +11,9 @@ numbers, and a = (epsilon / e0 + k) / 2 - (k - j - d) what it has to exceed,
 
     delta(epsilon) = exp(K(t) - t epsilon) sum over j, d of p(j, d) E[h(Z_j - a); Z_j > a],
     h(z) = exp(-2 t e0 z) (1 - exp(-2 e0 z)),
-    K(t) - t epsilon = k log((1 + exp(-lambda) + m) / 2) + t (k e0 - epsilon).
+    K(t) - t epsilon = k log(1 - t (1 - exp(-lambda)) / (2 t + 1)) + t (k e0 - epsilon).
 
-Nothing cancels. For a <= 0 the expectation is a difference of two exponentials. For 0 < a < j it is
+Nothing cancels: the logarithm is that of (1 + exp(-lambda) + m) / 2. For a <= 0 the expectation is a difference of two exponentials. For 0 < a < j it is
 an integral against the density of Z_j, which is a polynomial of degree j - 1 times an exponential
 on each unit interval, and which the recurrence (Schoenberg 1946, for lambda = 0)
 
@@ -88,7 +88,6 @@ class LaplaceSum:
         self.pure_epsilon, self.count, self.rate, self.total = e0, count, rate, total
         self.between = np.arange(first, last + 1)  # the j
         self.least = least  # the first d
-        # (1 + exp(-lambda) + m) / 2, of which nothing cancels
         self.log_norm = count * float(np.log1p(np.expm1(-total) * rate / (2 * total)))
         log_payoff = special.xlogy(tilt, tilt / (1 + tilt)) - np.log1p(tilt)
         self.log_left_out = np.log(4) - _LOG_TAIL + log_payoff
