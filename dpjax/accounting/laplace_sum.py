@@ -13,9 +13,10 @@ numbers, and a = (epsilon / e0 + k) / 2 - (k - j - d) what it has to exceed,
     h(z) = exp(-2 t e0 z) (1 - exp(-2 e0 z)),
     K(t) - t epsilon = k log(1 - t (1 - exp(-lambda)) / (2 t + 1)) + t (k e0 - epsilon).
 
-Nothing cancels: the logarithm is that of (1 + exp(-lambda) + m) / 2. For a <= 0 the expectation is a difference of two exponentials. For 0 < a < j it is
-an integral against the density of Z_j, which is a polynomial of degree j - 1 times an exponential
-on each unit interval, and which the recurrence (Schoenberg 1946, for lambda = 0)
+Nothing cancels: the logarithm is that of (1 + exp(-lambda) + m) / 2. For a <= 0 the expectation is
+a difference of two exponentials. For 0 < a < j it is an integral against the density of Z_j, which
+is a polynomial of degree j - 1 times an exponential on each unit interval, and which the recurrence
+(Schoenberg 1946, for lambda = 0)
 
     b_j(y) = (exp(-lambda) y b_{j-1}(y) + (j - y) b_{j-1}(y - 1)) c / (j - 1),
     c = lambda / (1 - exp(-lambda)),
