@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpjax.accounting.leaks import Leak
+from dpjax.accounting.leaks import Cells, Leak
 
 _UNIT = np.finfo(float).eps
 _NARROW = 0.05  # a cell with more than this share is worth a shift of the grid
@@ -49,18 +49,8 @@ class Law(NamedTuple):
     slip: float
 
 
-class Cells(NamedTuple):
-    """P and Q of cells, bounds on their errors, and on that of the cells' edges."""
-
-    p: np.ndarray
-    p_error: np.ndarray
-    q: np.ndarray
-    q_error: np.ndarray
-    slip: float
-
-
-def cells(leak: Leak, direction: str, edges: np.ndarray) -> Cells:
-    """P and Q of the cells (edge, next edge], bounds on their errors, and the losses' rounding.
+def cells(leak: Leak, direction: str, edges: np.ndarray) -> tuple[Cells, float]:
+    """The cells between edges, and the losses' rounding.
 
     A difference of tails errs by their own errors: it is taken on the side where they are smaller.
     """
@@ -74,16 +64,23 @@ def cells(leak: Leak, direction: str, edges: np.ndarray) -> Cells:
         return np.maximum(mass, 0), error
 
     tails = leak.tails(edges, direction)
-    p, p_error = between(tails.p_above, tails.p_below)
-    q, q_error = between(tails.q_above, tails.q_below)
     slip = float(np.max(tails.slip[np.isfinite(tails.slip)], initial=0))
-    return Cells(p, p_error, q, q_error, slip)
+    p, q = between(tails.p_above, tails.p_below), between(tails.q_above, tails.q_below)
+    fine = leak.cells(edges, direction)
+    if fine is None:
+        return Cells(*p, *q), slip
+    finer = fine.p_error < p[1], fine.q_error < q[1]  # not beside a tail's end, nor of NaN
+    p, q = (
+        [np.where(better, f, plain) for f, plain in zip(new, old, strict=True)]
+        for better, new, old in zip(finer, (fine[:2], fine[2:]), (p, q), strict=True)
+    )
+    return Cells(*p, *q), slip
 
 
 def aligned(leak: Leak, direction: str, start: float, step: float, size: int) -> float:
     """The start of the grid, moved so that a law narrower than its step has its mean on it."""
     points = start + step * np.arange(size)
-    some = cells(leak, direction, np.append(points - step / 2, points[-1] + step / 2))
+    some, _ = cells(leak, direction, np.append(points - step / 2, points[-1] + step / 2))
     most = _sharpest(leak, direction, points, step, some.p)
     if most is None:
         return start
@@ -140,7 +137,7 @@ def _above(leak: Leak, direction: str, losses: np.ndarray) -> tuple[np.ndarray, 
 def spread(leak: Leak, direction: str, start: float, step: float, size: int) -> Law:
     """From above: cells between the points, each spread to both ends."""
     points = start + step * np.arange(size)
-    p, p_error, q, q_error, slip = cells(leak, direction, points)
+    (p, p_error, q, q_error), slip = cells(leak, direction, points)
     tails = leak.tails(points[[0, -1]], direction)
     p = p + p_error
     ratio = np.exp(np.minimum(points[:-1] + np.log(q / p), 0))
@@ -167,14 +164,14 @@ def gathered(leak: Leak, direction: str, start: float, step: float, size: int) -
     """
     points = start + step * np.arange(size)
     edges = np.append(points[:-2] - step / 2, points[-2] - _SLIVER * max(abs(points[-2]), step))
-    p, p_error, q, q_error, slip = cells(leak, direction, np.append(edges, np.inf))
+    (p, p_error, q, q_error), slip = cells(leak, direction, np.append(edges, np.inf))
     most = _sharpest(leak, direction, points, step, p)
     if most is not None and most + _CELLS < size - 2:  # better cells
         near = slice(most, most + _CELLS)
         edges[near] = _balanced(leak, direction, points[near], step)[0]
         edges[most] = points[most] - step
         edges[:most] = np.minimum(edges[:most], edges[most])
-        p, p_error, q, q_error, slip = cells(leak, direction, np.append(edges, np.inf))
+        (p, p_error, q, q_error), slip = cells(leak, direction, np.append(edges, np.inf))
     p, q = np.maximum(p - p_error, 0), q + q_error  # less of P and more of Q is below
     end = float(points[-2])
     log_q = np.log(q[-1])
@@ -208,7 +205,7 @@ def moved_left(leak: Leak, direction: str, start: float, step: float, size: int,
     The grid itself is shifted by what costs the least under the tilt exp(c l).
     """
     points = start + step * np.arange(size)
-    p, p_error, q, q_error, slip = cells(leak, direction, np.append(points - step / 2, np.inf))
+    (p, p_error, q, q_error), slip = cells(leak, direction, np.append(points - step / 2, np.inf))
     p = np.maximum(p - p_error, 0)
     past = -np.log((q + q_error) / p) - points - 4 * _UNIT * np.abs(points)  # right of the point
     past = np.where(np.isnan(past), -step, past)

@@ -152,7 +152,7 @@ def coarse_laws(
         edges = np.concatenate([low * _WIDENING, [0], high * _WIDENING, even])
         edges = np.unique(np.clip(edges, low, high))
         edges[0] -= sliver
-        p, _, q, _, _ = cells(leak, direction, edges)
+        (p, _, q, _), _ = cells(leak, direction, edges)
         mean = np.clip(np.log(p / q), edges[:-1], edges[1:])
         tails = leak.tails(edges[[0, -1]], direction)
         p[0] += tails.p_below[0]

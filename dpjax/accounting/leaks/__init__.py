@@ -28,6 +28,15 @@ class Tails(NamedTuple):
     wrong: float = 0.0
 
 
+class Cells(NamedTuple):
+    """P and Q of the losses in cells (edge, next edge], and bounds on their errors."""
+
+    p: np.ndarray
+    p_error: np.ndarray
+    q: np.ndarray
+    q_error: np.ndarray
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Leak:
     """A family of leaks; its fields are the array parameters.
@@ -87,6 +96,13 @@ class Leak:
     def tails(self, loss: np.ndarray, direction: str) -> Tails:
         """The tails of the loss under P and Q, on the grid's shape broadcast with `loss`."""
         raise NotImplementedError
+
+    def cells(self, edges: np.ndarray, direction: str) -> Cells | None:
+        """P and Q between rising losses, finer than differences of tails, each right to the slip.
+
+        For one row, on (edges,). None if there is nothing finer.
+        """
+        return None
 
     def log_decay(self, c: np.ndarray, y: np.ndarray, direction: str) -> np.ndarray:
         """A bound on log |M(c + iz) / M(c)| for every |z| >= y, M the moment generating function.

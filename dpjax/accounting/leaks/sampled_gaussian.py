@@ -8,8 +8,12 @@ import numpy as np
 from scipy import special
 
 from dpjax.accounting import gaussian
-from dpjax.accounting.leaks import REMOVE_ADD, Leak, Tails
-from dpjax.accounting.leaks._amplified import log_delta_of_sample
+from dpjax.accounting.leaks import REMOVE_ADD, Cells, Leak, Tails
+from dpjax.accounting.leaks._amplified import (
+    log_delta_of_sample,
+    normal_between,
+    place_of_loss,
+)
 from dpjax.accounting.leaks._decay import log_decay_of_floor
 from dpjax.accounting.leaks._mixture import (
     EXPONENT,
@@ -94,9 +98,7 @@ class PoissonGaussian(Leak):
         """Those of x on both sides of the abscissa whose loss it is."""
         q, s = np.broadcast_arrays(self.sampling_probability, self.noise_multiplier)
         level = loss if direction == "remove" else -loss
-        rest = np.maximum(np.expm1(np.minimum(level, 1)) / q + 1, 0)
-        far = level - np.log(q) + np.log1p(-(1 - q) * np.exp(-np.maximum(level, 1)))
-        z = np.where(level < 1, np.log(rest), far)
+        z = place_of_loss(level, q)
         x = s * z + 0.5 / s  # in units of the noise
         share = np.exp(np.minimum(np.log(q) + z - level, 0))  # the slope of the loss in z
         slip = 8 * np.finfo(float).eps * (np.abs(level) + share * (1 + np.abs(z) + 1 / s**2))
@@ -107,6 +109,22 @@ class PoissonGaussian(Leak):
         if direction == "remove":
             return Tails(mixed_high, mixed_low, high, low, slip)
         return Tails(low, high, mixed_low, mixed_high, slip)
+
+    @np.errstate(all="ignore")
+    def cells(self, edges: np.ndarray, direction: str) -> Cells:
+        """Of two normal densities."""
+        q, s = self.sampling_probability, self.noise_multiplier
+        x = s * place_of_loss(edges if direction == "remove" else -edges, q) + 0.5 / s
+        low, high = (x[:-1], x[1:]) if direction == "remove" else (x[1:], x[:-1])
+        (a, a_error), (b, b_error) = (
+            normal_between(low, high),
+            normal_between(low - 1 / s, high - 1 / s),
+        )
+        mixed, error = (1 - q) * a + q * b, (1 - q) * a_error + q * b_error
+        error = error + 4 * np.finfo(float).eps * mixed
+        of_a, of_mixture = (a, a_error), (mixed, error)
+        p, q = (of_mixture, of_a) if direction == "remove" else (of_a, of_mixture)
+        return Cells(*p, *q)
 
     def supremum(self, direction: str) -> np.ndarray:
         """Infinity for remove, -log(1 - q) for add."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpjax.accounting.leaks import REMOVE_ADD, Leak, Tails
-from dpjax.accounting.leaks._amplified import log_delta_of_sample, log_mixed_ratio
+from dpjax.accounting.leaks import REMOVE_ADD, Cells, Leak, Tails
+from dpjax.accounting.leaks._amplified import log_delta_of_sample, log_mixed_ratio, place_of_loss
 from dpjax.accounting.leaks._decay import log_decay_of_floor
 from dpjax.accounting.leaks._line_sums import is_line, line_sums
 from dpjax.accounting.leaks._series import expm1_less, log1p
@@ -106,9 +106,7 @@ class PoissonLaplace(Leak):
         """
         q, e0 = np.broadcast_arrays(self.sampling_probability, self._pure())
         level = loss if direction == "remove" else -loss
-        near = np.log(np.maximum(np.expm1(np.minimum(level, 1)) / q + 1, 0))
-        far = level - np.log(q) + np.log1p(-(1 - q) * np.exp(-np.maximum(level, 1)))
-        z = np.where(level < 1, near, far)
+        z = place_of_loss(level, q)
         share = np.exp(np.minimum(np.log(q) + z - level, 0))  # the slope of the loss in z
         slip = 8 * _UNIT * (np.abs(level) + q + share * (1 + np.abs(z)))
         inside = np.clip(z, -e0, e0)
@@ -128,6 +126,25 @@ class PoissonLaplace(Leak):
         if direction == "remove":
             return Tails(mixed_high, mixed_low, high, low, slip)
         return Tails(low, high, mixed_low, mixed_high, slip)
+
+    @np.errstate(all="ignore")
+    def cells(self, edges: np.ndarray, direction: str) -> Cells:
+        """Of a density that falls like exp(-z / 2) under A, and rises like it without sampling."""
+        q, e0 = self.sampling_probability, self._pure()
+        z = place_of_loss(edges if direction == "remove" else -edges, q)
+        low, high = (z[:-1], z[1:]) if direction == "remove" else (z[1:], z[:-1])
+        inside = np.clip(low, -e0, e0), np.clip(high, -e0, e0)
+        share = -np.expm1(-(inside[1] - inside[0]) / 2) / 2
+        a, b = share * np.exp(-(inside[0] + e0) / 2), share * np.exp((inside[1] - e0) / 2)
+        for place, of_a, of_b in ((-e0, 0.5, np.exp(-e0) / 2), (e0, np.exp(-e0) / 2, 0.5)):
+            # the upper edge is in the cell; in direction add, where losses rise as z falls, it is z
+            above = low < place if direction == "remove" else low <= place
+            atom = above & (place <= high if direction == "remove" else place < high)
+            a, b = a + np.where(atom, of_a, 0), b + np.where(atom, of_b, 0)
+        mixed = (1 - q) * a + q * b
+        error = _UNIT * (16 + 2 * e0)
+        p, q = (mixed, a) if direction == "remove" else (a, mixed)
+        return Cells(p, error * p + 1e-300, q, error * q + 1e-300)
 
     def supremum(self, direction: str) -> np.ndarray:
         """log(1 - q + q exp(e0)) for remove, -log(1 - q + q exp(-e0)) for add."""
