@@ -14,7 +14,7 @@ from dpjax.accounting.loss import PrivacyLoss
 _CUT = 17.0  # tails are cut at exp(-17) of the answer
 _WIDENING = np.geomspace(1e-12, 1, 400)  # edges of the coarse laws
 _TILTS = np.geomspace(0.03, 1, 24)  # in units of the saddle
-_MOST_HIDDEN = 16.0  # logs of the answer's part of the tilted law
+_MOST_HIDDEN = 15.0  # logs of the answer's part of the tilted law, for one release
 _LADDER = np.geomspace(1e-12, 1, 120)  # where the end of a law is looked for first
 _PLACES = 2.0 ** (np.arange(-20, 80) / 2)  # of Chernoff's bounds
 _FINEST = 1 << 11  # places tried, in units of 1 over the widest law
@@ -206,7 +206,8 @@ def planned(found: Laws, direction: str, log_size: float, epsilon: float) -> Pla
     # a tilt less than the saddle's takes less of the far losses that no answer needs
     width = tops.min(1) - bottoms.max(1)
     width = np.where((t > 0) & (t <= saddle.c[0]), width, np.inf)
-    least = min(float(np.max(share, where=np.isfinite(width), initial=-np.inf)), -_MOST_HIDDEN)
+    hidden = _MOST_HIDDEN - np.log(sum(count for _, count in terms))  # each rounds the transform
+    least = min(float(np.max(share, where=np.isfinite(width), initial=-np.inf)), -hidden)
     best = int(np.argmin(np.where(share >= least, width, np.inf)))
     c, top, bottom = float(t[best]), tops[best].min(), bottoms[best].max()
     sides = float(-from_c[best, bottoms[best].argmax()]), float(from_c[best, tops[best].argmin()])

@@ -115,7 +115,7 @@ def _refine(
             if turn > 0 or gap < _POOR:
                 finer = 2.0 ** np.ceil(np.log2(min(gap / _AIM, 1e9)) / 2)
                 finer = max(1.0, min(finer, _MOST // points, _MOST_FINER))
-                hoped = 4 * gap / finer**2  # it falls with the square of the step, but for rounding
+                hoped = gap / 2  # it falls with the square of the step, but for rounding
                 if finer == 1 or gap * (points / _MOST) ** 2 > width / 2:
                     break
                 points = int(points * finer)

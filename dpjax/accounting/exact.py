@@ -31,6 +31,7 @@ _SHARES = 2.0 ** -np.arange(1, 33)  # places of the bound on 1 - delta
 _LEAST = -744.0  # log of about the least float
 _WIDE = 1e-6  # relative width of a bracket from which on a grid of losses is tried
 _VERY_WIDE = 5e-6  # and from which on one more release, nearly without loss
+_LOOSE = 1e-4  # and from which on the best bound by Renyi divergences may be less
 _FALL = 5.0  # widths of log delta are as many times those of epsilon
 _LONG = 1 << 14  # nodes of a line from which on a grid of losses is tried first
 _SHORT, _REST = (0, _LONG), (_LONG, np.inf)
@@ -108,7 +109,7 @@ def epsilon_bracket(loss: PrivacyLoss, delta: Any) -> Bracket:
         if np.any(mass > 0):  # delta less the mass may be far less certain than either
             result[0] = _epsilon(flat, direction, wanted, best[0], mass * (1 - _ROUNDING))[0]
         best = np.maximum(best, result)
-    wide = np.flatnonzero(best[2] - best[0] > _WIDE * best[2])
+    wide = np.flatnonzero(best[2] - best[0] > _LOOSE * best[2])
     if wide.size:
         most = rdp.epsilon(flat.take(wide), wanted[wide], conversion="optimal")
         best[1:, wide] = np.maximum(np.minimum(best[1:, wide], most), best[0, wide])
