@@ -30,7 +30,7 @@ from dpjax.accounting.leaks import Cells, Leak
 _UNIT = np.finfo(float).eps
 _NARROW = 0.05  # a cell with more than this share is worth a shift of the grid
 _SLIVER = 1e-13  # relative distance within which a loss lies on a point
-_CELLS, _SHIFTS, _TRIES, _NARROWINGS = 24, 4, 33, 3  # of the search for cells where a law is sharp
+_CELLS, _SHIFTS, _TRIES = 24, 4, 128  # of the search for cells where a law is sharp
 _ATOM = 1e-3  # steps around a point that an atom on it may miss it by
 _SWEEPS = 200
 
@@ -113,19 +113,22 @@ def _balanced(
     They are found from the right. The first cell has no lower edge to choose: the second answer is
     how far right of its point its mean lies.
     """
+    places = np.linspace(points[0] - step, points[-1] + step / 2, len(points) * _TRIES + 1)
+    above = np.stack(_above(leak, direction, places))
     edges = points - step / 2
-    last = points[-1] + step / 2
+    last, p_last, q_last = places[-1], *above[:, -1]
     for i in range(len(points) - 1, 0, -1):
-        low, high = points[i] - step, min(points[i], last)
-        for _ in range(_NARROWINGS):
-            tries = np.linspace(low, high, _TRIES)
-            p, q = _above(leak, direction, np.append(tries, last))
-            excess = (p[:-1] - p[-1]) - np.exp(points[i]) * (q[:-1] - q[-1])
-            first = int(np.argmax(excess > 0)) if np.any(excess > 0) else _TRIES - 1
-            low, high = tries[max(first - 1, 0)], tries[first]
-        edges[i] = last = low
-    p, q = _above(leak, direction, np.array([points[0] - step, last]))
-    return edges, float(-np.log((q[0] - q[1]) / (p[0] - p[1])) - points[0])
+        low, high = np.searchsorted(places, (points[i] - step, min(points[i], last)))
+        p, q = above[:, low : high + 1]
+        excess = (p - p_last) - np.exp(points[i]) * (q - q_last)
+        rises = np.append(excess > 0, True)
+        right = min(max(int(np.argmax(rises)), 1), len(excess) - 1)
+        share = np.clip(excess[right - 1] / (excess[right - 1] - excess[right]), 0, 1)
+        share = np.nan_to_num(share)
+        edges[i] = last = places[low + right - 1] + share * (places[1] - places[0])
+        p_last, q_last = (v[right - 1] + share * (v[right] - v[right - 1]) for v in (p, q))
+    p, q = above[:, 0]
+    return edges, float(-np.log((q - q_last) / (p - p_last)) - points[0])
 
 
 def _above(leak: Leak, direction: str, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

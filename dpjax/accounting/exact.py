@@ -49,7 +49,7 @@ class _Way(NamedTuple):
 _WAYS = (
     _Way(_WIDE, discretized.possible, discretized.epsilon, discretized.log_delta),
     _Way(
-        _WIDE,
+        3 * _WIDE,
         discretized.possible,
         partial(integrated.epsilon, nodes=_REST),
         partial(integrated.log_delta, nodes=_REST),
