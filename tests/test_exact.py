@@ -9,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from dpjax.accounting import closed, contour, exact, gaussian, integrated, loss, rdp
+from dpjax.accounting import (
+    closed,
+    composition,
+    contour,
+    exact,
+    gaussian,
+    integrated,
+    loss,
+    rdp,
+)
+from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
 
 DATA = Path(__file__).parent / "data"
 INF = float("inf")
@@ -44,6 +54,17 @@ def test_sampled_gaussian_lies_inside_published_brackets(case):
     bracket = exact.epsilon_bracket(k * loss.sampled_gaussian(q, s), d)
     assert case["lower"] <= bracket.lower <= bracket.estimate <= bracket.upper <= case["upper"]
     assert bracket.upper - bracket.lower <= 1e-9 * bracket.estimate
+
+
+@pytest.mark.parametrize("q", [1e-9, 1e-8, 1e-7, 1e-4])
+def test_chernoff_bounds_hold_next_to_a_tiny_largest_loss(q):
+    """There they are tight, at an s of 1e10 and more, by which a rounded logarithm would count."""
+    leak = PoissonLaplace(np.full(20, q), np.full(20, 1.5))
+    once = composition.once(leak)
+    at = leak.supremum("remove") * (1 - np.geomspace(1e-7, 1e-2, 20))
+    truth = leak.log_delta_once(at, "remove")
+    assert np.all(integrated.log_delta(once, "remove", at)[2] >= truth)
+    assert np.all(integrated.epsilon(once, "remove", truth)[2] >= at)
 
 
 @pytest.mark.parametrize("case", cases("laplace_composed.json", "laplace.compose_eps"))

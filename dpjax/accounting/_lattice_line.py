@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpjax.accounting._saddle import log_payoff
 from dpjax.accounting.leaks._lattice import LatticeLeak
 from dpjax.accounting.leaks.summed import releases
 from dpjax.accounting.loss import PrivacyLoss
@@ -212,7 +213,7 @@ def _plan(loss: PrivacyLoss, direction: str, lattice: Lattice, place: Place) -> 
     here, k = k[:, :1], k[:, 1:]
     step, left = lattice.step[:, None], len(_LEFT)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        logs = k + np.where(s > 0, s * np.log(s / (1 + s)), 0) - np.log1p(s)
+        logs = k + log_payoff(s)
         logs = np.where(np.isfinite(logs), logs, np.inf)
         wanted = place.log_delta[:, None] + np.log(_TOLERANCE)
         excess = logs - s * (place.point[:, None] - step) - wanted

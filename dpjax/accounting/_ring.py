@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpjax.accounting._grid_laws import Law
+from dpjax.accounting._saddle import log_payoff
 
 _UNIT = np.finfo(float).eps
 
@@ -127,7 +128,7 @@ def composed(laws: list[Law], counts: list[float], window: Window, size: int) ->
     points = start + step * (first + np.arange(size))
     outside = chernoff + np.array([window.places[0] * points[0], -window.places[1] * points[-1]])
     outside = float(np.logaddexp(*np.minimum(outside, 0)))
-    log_payoff = c * np.log(c / (1 + c)) - np.log1p(c)  # sup of exp(-c l) (1 - exp(-l))
+    payoff = float(log_payoff(np.array([c]))[0])
     away = c * (points - origin)
     weights = np.exp(-away) * (1 + 16 * _UNIT)
     # a release's end counts as F says while the others, at their least, leave no more of epsilon
@@ -143,7 +144,7 @@ def composed(laws: list[Law], counts: list[float], window: Window, size: int) ->
         origin,
         c,
         log_scale - c * origin,
-        log_scale + log_payoff + outside,
+        log_scale + payoff + outside,
         float(-np.expm1(log_finite)),
         slack,
         float(most - slip),

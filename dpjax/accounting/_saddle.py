@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from dpjax.accounting.loss import PrivacyLoss
 
@@ -104,12 +105,21 @@ def _saddle(loss: PrivacyLoss, direction: str, c: np.ndarray) -> Saddle:
     return Saddle(c, epsilon, width, log_delta)
 
 
+def log_payoff(s: np.ndarray) -> np.ndarray:
+    """Log of s^s / (1 + s)^(1 + s), the largest exp(-s l) (1 - exp(-l)), for s at least 0.
+
+    In s log(s / (1 + s)) the logarithm's rounding would count s times.
+    """
+    with np.errstate(divide="ignore"):
+        return -special.xlog1py(s, 1 / s) - np.log1p(s)
+
+
 def chernoff_epsilon(
     loss: PrivacyLoss, direction: str, log_delta: np.ndarray, saddle: Saddle
 ) -> np.ndarray:
     """A bound on epsilon: the least (K(s) + log a(s) - log delta) / s for s near the saddle."""
     s = saddle.c[:, None] * _NEAR
-    logs = loss.cumulant(s, direction) + s * np.log(s / (1 + s)) - np.log1p(s)
+    logs = loss.cumulant(s, direction) + log_payoff(s)
     bound = (logs - log_delta[:, None]) / s
     return np.maximum(np.nanmin(np.where(np.isnan(bound), np.inf, bound), 1), 0) * (1 + 1e-12)
 
@@ -119,7 +129,7 @@ def chernoff_log_delta(
 ) -> np.ndarray:
     """A bound on log delta: the least log a(s) + K(s) - s epsilon for s near the saddle."""
     s = saddle.c[:, None] * _NEAR
-    logs = loss.cumulant(s, direction) + s * np.log(s / (1 + s)) - np.log1p(s)
+    logs = loss.cumulant(s, direction) + log_payoff(s)
     bound = logs - s * epsilon[:, None]
     bound = bound + 1e-12 * (1 + np.abs(logs) + np.abs(s * epsilon[:, None]))
     return np.minimum(np.min(np.where(np.isnan(bound), np.inf, bound), 1), 0)

@@ -30,7 +30,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpjax.accounting._saddle import Saddle
+from dpjax.accounting._saddle import Saddle, log_payoff
 from dpjax.accounting.loss import PrivacyLoss
 
 _TOLERANCE = 1e-12  # aliases and tail, each, relative to the answer as first estimated
@@ -162,7 +162,7 @@ def plan(loss: PrivacyLoss, direction: str, log_delta: np.ndarray, saddle: Saddl
     here = k[:, len(_LEFT) : len(_LEFT) + len(_LEFTWARD)]
     k = np.delete(k, np.s_[len(_LEFT) : len(_LEFT) + len(_LEFTWARD)], 1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        logs = k + np.where(s > 0, s * np.log(s / (1 + s)), 0) - np.log1p(s)
+        logs = k + log_payoff(s)
         logs = np.where(np.isfinite(logs), logs, np.inf)
         wanted = log_delta[:, None] + np.log(_TOLERANCE)
         excess = np.maximum(logs - s * saddle.epsilon[:, None] - wanted, 1)[:, None]

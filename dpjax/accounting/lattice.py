@@ -10,6 +10,7 @@ import numpy as np
 
 from dpjax.accounting import _rounded
 from dpjax.accounting._lattice_line import Lattice, Line, Place, find, lattice_releases, lines
+from dpjax.accounting._saddle import log_payoff
 from dpjax.accounting.leaks._lattice import LatticeLeak
 from dpjax.accounting.leaks.summed import releases
 from dpjax.accounting.loss import PrivacyLoss
@@ -206,5 +207,5 @@ def _chernoff(loss: PrivacyLoss, direction: str, place: Place) -> tuple[np.ndarr
     """Some s > 0, and h with log delta(epsilon) <= h - s epsilon; (rows, s) each."""
     s = place.c[:, None] * _NEAR
     with np.errstate(over="ignore", invalid="ignore"):
-        logs = loss.cumulant(s, direction) + s * np.log(s / (1 + s)) - np.log1p(s)
+        logs = loss.cumulant(s, direction) + log_payoff(s)
     return s, np.where(np.isnan(logs), np.inf, logs + 1e-12 * (1 + np.abs(logs)))

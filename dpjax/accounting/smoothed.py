@@ -144,6 +144,6 @@ def _smoothed(part: PrivacyLoss, direction: str, saddle: _saddle.Saddle) -> _Smo
     else:
         return None
     c = saddle.c
-    h = part.cumulant(c[:, None], direction)[:, 0] + c * np.log(c / (1 + c)) - np.log1p(c)
+    h = part.cumulant(c[:, None], direction)[:, 0] + _saddle.log_payoff(c)
     h = h + 1e-9 * (1 + np.abs(h))
     return _Smoothed(contour.draw(with_noise, direction, plan), float(mu), float(h[0]), float(c[0]))
