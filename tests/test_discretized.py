@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 from dpjax.accounting import _grid_laws, discretized, exact, gaussian, integrated, loss
+from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.gaussian_mixture import GaussianMixture
 from dpjax.accounting.leaks.sampled_gaussian import PoissonGaussian
 from dpjax.accounting.leaks.sampled_laplace import PoissonLaplace
@@ -239,6 +240,27 @@ def test_a_law_that_bends_within_a_step():
     assert lower * (1 - 1e-8) <= truth <= upper * (1 + 1e-8)
     assert upper - lower <= 1e-5 * upper
     assert abs(middle - truth) <= 1e-5 * truth
+
+
+@pytest.mark.parametrize(
+    ("leak", "direction", "start", "step", "size"),
+    [
+        (Gaussian(np.array([8.6])), "both", -10.85, 0.5168, 26),
+        (PoissonGaussian(np.array([0.01]), np.array([4.0])), "add", 0.01005 - 0.6, 0.003, 202),
+        (PoissonGaussian(np.array([1e-8]), np.array([2.0])), "add", 1e-8 - 1.5e-6, 1e-9, 1502),
+    ],
+)
+def test_a_grid_that_reaches_beyond_all_mass_stays_below(leak, direction, start, step, size):
+    """Its last cells have their means far left of the last points."""
+    with np.errstate(all="ignore"):
+        law = _grid_laws.gathered(leak, direction, start, step, size)
+    points = start + step * np.arange(size)
+    between = start + step * np.arange(0, size - 2, 0.4)
+    found = np.maximum(-np.expm1(between[:, None] - points), 0) @ law.masses + law.infinite
+    with np.errstate(all="ignore"):
+        tails = leak.tails(between, direction)
+    truth = tails.p_above - np.exp(between) * tails.q_above
+    assert np.all(found <= truth + 1e-15)
 
 
 def test_a_window_in_the_wrong_place_bounds_nothing():

@@ -182,12 +182,14 @@ def gathered(leak: Leak, direction: str, start: float, step: float, size: int) -
     infinite = max(float((p[-1] - last) - 4 * _UNIT * p[-1]), 0.0)
     slip += _SLIVER * max(abs(points[-2]), step)
     p, q, points = p[:-1], q[:-1], points[:-2]
-    if (
-        p[-1] < np.exp(points[-1]) * q[-1]
-    ):  # with no mean right of its point: one point further left
-        p = np.append(p[:-2], p[-2:].sum())
-        q = np.append(q[:-2], q[-2:].sum())
-        points = points[:-1]
+    # the last cell takes in those before it until its mean is not left of its point
+    p_above, q_above = np.cumsum(p[::-1])[::-1], np.cumsum(q[::-1])[::-1]
+    right_of = np.flatnonzero(p_above >= np.exp(points) * q_above)
+    if not right_of.size:
+        return Law(start, step, np.zeros(size), end, 0.0, slip)
+    kept = int(right_of[-1])
+    p, q = (np.append(mass[:kept], mass[kept:].sum()) for mass in (p, q))
+    points = points[: kept + 1]
     log_q = np.log(q)
     vq = np.exp(points + log_q)
     error = _UNIT * (8 * p + (8 + 2 * np.abs(points) + 2 * np.abs(log_q)) * vq)
