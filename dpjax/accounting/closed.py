@@ -133,7 +133,7 @@ def _once(loss: PrivacyLoss, direction: str, epsilon: np.ndarray, sign: int) -> 
     value = leak.log_delta_once(epsilon, direction)
     assert value is not None
     inside = epsilon < loss.supremum(direction)
-    return np.where(inside, value + sign * 1e-12 * (1 + np.abs(value)), -np.inf)
+    return np.where(inside, value + sign * leak.once_error * (1 + np.abs(value)), -np.inf)
 
 
 def _slip(loss: PrivacyLoss, direction: str) -> np.ndarray:

@@ -47,6 +47,7 @@ class Leak:
         max_nodes: Nodes of one line that are evaluated in about a second.
         has_tails: Whether `tails` is known.
         mass_is_given: Whether `infinite_mass` is a parameter, to the last bit.
+        once_error: Of `log_delta_once`, relative to 1 more than its absolute value.
     """
 
     directions = BOTH
@@ -54,6 +55,7 @@ class Leak:
     max_nodes = 1 << 20  # nodes of one line that are evaluated in about a second
     has_tails = False
     mass_is_given = False
+    once_error = 1e-12
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -86,7 +88,7 @@ class Leak:
         return value, 1e-15 * np.abs(value)
 
     def log_delta_once(self, epsilon: np.ndarray, direction: str) -> np.ndarray | None:
-        """Log delta of one release in closed form, good to 1e-12; None if there is none."""
+        """Log delta of one release in closed form; None if there is none."""
         return None
 
     def loss_slip(self, direction: str) -> np.ndarray:

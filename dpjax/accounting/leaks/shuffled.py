@@ -37,6 +37,8 @@ class Shuffled(TabulatedLeak):
     epsilon: np.ndarray
     num_reports: np.ndarray
 
+    once_error = 3 * _SLIP
+
     def supremum(self, direction: str) -> np.ndarray:
         """Epsilon: there may be no clone."""
         return np.broadcast_to(self.epsilon, self.shape)
@@ -44,10 +46,6 @@ class Shuffled(TabulatedLeak):
     def infinite_mass(self, direction: str) -> np.ndarray:
         """1 where epsilon is infinite."""
         return np.where(np.isinf(self.epsilon), 1.0, np.zeros(self.shape))
-
-    def log_delta_once(self, epsilon: np.ndarray, direction: str) -> np.ndarray:
-        """As the sum, rounded up."""
-        return super().log_delta_once(epsilon, direction) + 2 * _SLIP
 
     def _tables(self, shape: tuple[int, ...], direction: str) -> list[Table | None]:
         """One for each pair of parameters; none where nothing, or everything, leaks."""
