@@ -25,28 +25,56 @@ import numpy as np
 
 from dpjax import _validate
 from dpjax.accounting import saved
-from dpjax.accounting._bounded_losses import bounded_laplace as bounded_laplace
-from dpjax.accounting._bounded_losses import staircase as staircase
-from dpjax.accounting._bounded_losses import truncated_laplace as truncated_laplace
-from dpjax.accounting._sampled_losses import gaussian_mixture as gaussian_mixture
-from dpjax.accounting._sampled_losses import sampled as sampled
-from dpjax.accounting._sampled_losses import sampled_gaussian as sampled_gaussian
-from dpjax.accounting._sampled_losses import sampled_laplace as sampled_laplace
-from dpjax.accounting._sampled_losses import shuffled as shuffled
-from dpjax.accounting._sampled_losses import subset_gaussian as subset_gaussian
-from dpjax.accounting._sampled_losses import subset_laplace as subset_laplace
+from dpjax.accounting._bounded_losses import bounded_laplace, staircase, truncated_laplace
 from dpjax.accounting._sampled_losses import (
-    truncated_discrete_gaussian as truncated_discrete_gaussian,
+    gaussian_mixture,
+    sampled,
+    sampled_gaussian,
+    sampled_laplace,
+    shuffled,
+    subset_gaussian,
+    subset_laplace,
+    truncated_discrete_gaussian,
 )
-from dpjax.accounting._selection_losses import above_threshold as above_threshold
-from dpjax.accounting._selection_losses import permute_and_flip as permute_and_flip
-from dpjax.accounting._selection_losses import report_noisy_max as report_noisy_max
-from dpjax.accounting.composition import PrivacyLoss as PrivacyLoss
-from dpjax.accounting.composition import once
+from dpjax.accounting._selection_losses import (
+    above_threshold,
+    permute_and_flip,
+    report_noisy_max,
+)
+from dpjax.accounting.composition import PrivacyLoss, once
 from dpjax.accounting.leaks.discrete import DiscreteGaussian, DiscreteLaplace
 from dpjax.accounting.leaks.gaussian import Gaussian
 from dpjax.accounting.leaks.laplace import Laplace
 from dpjax.accounting.leaks.response import Response, UniformResponse
+
+__all__ = [
+    "PrivacyLoss",
+    "above_threshold",
+    "approximate",
+    "bounded_laplace",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "from_json",
+    "gaussian",
+    "gaussian_mixture",
+    "k_ary_response",
+    "laplace",
+    "optimized_unary",
+    "permute_and_flip",
+    "pure",
+    "randomized_response",
+    "report_noisy_max",
+    "sampled",
+    "sampled_gaussian",
+    "sampled_laplace",
+    "shuffled",
+    "staircase",
+    "subset_gaussian",
+    "subset_laplace",
+    "symmetric_unary",
+    "truncated_discrete_gaussian",
+    "truncated_laplace",
+]
 
 
 def gaussian(noise_multiplier: Any) -> PrivacyLoss:
