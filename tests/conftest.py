@@ -1,5 +1,6 @@
 """Strict JAX for every test, a key for each, and hypothesis without chance."""
 
+import gc
 import zlib
 
 import hypothesis
@@ -15,6 +16,15 @@ hypothesis.settings.register_profile(
     "dpjax", derandomize=True, database=None, deadline=None, max_examples=50, print_blob=False
 )
 hypothesis.settings.load_profile("dpjax")
+
+
+# What is imported stays: the collector would go through all of it again and again.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture
