@@ -26,10 +26,14 @@ SMALL = {name: getattr(import_module(f"experiments.{name}"), "SMALL", TRIALS) fo
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """All experiments at a small size, in one folder."""
+    """All experiments at a small size, in one folder, by one process."""
     folder = tmp_path_factory.mktemp("figures")
-    for arguments in small_runs():
-        assert main([*arguments, "--out", str(folder)]) == 0
+    code = f"""
+from experiments.__main__ import main
+for arguments in {list(small_runs())!r}:
+    assert main([*arguments, "--out", {str(folder)!r}]) == 0
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True)
     return folder
 
 
