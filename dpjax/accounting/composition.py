@@ -102,11 +102,7 @@ class PrivacyLoss:
         nodes = np.asarray(t)
         nodes = nodes if nodes.dtype.kind == "c" else nodes.astype(np.float64)
         along = np.atleast_1d(nodes)
-
-        def term(leak: Leak) -> np.ndarray:
-            return leak.cumulant(along, direction)
-
-        total = self._total(term, np.zeros(1, along.dtype))
+        total = self._total(lambda leak: leak.cumulant(along, direction), np.zeros(1, along.dtype))
         total = np.broadcast_to(total, np.broadcast_shapes((*self.shape, 1), along.shape))
         return np.asarray(total[..., 0] if nodes.ndim == 0 else total)
 
