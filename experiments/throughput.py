@@ -85,21 +85,21 @@ def run(trials: int, seed: int, progress: Progress) -> list[dict[str, Cell]]:
     sizes = [10**power for power in range(6, 13) if 10**power <= trials]
     steps = len(MECHANISMS) * 2 + 1
     for mechanism in MECHANISMS:
-        rows += rates(entries(mechanism), trials)
+        rows += rates(entries(mechanism), trials, REPEATS)
         progress(len({row["mechanism"] for row in rows}), steps)
     for step, mechanism in enumerate(MECHANISMS, len(MECHANISMS) + 1):
-        rows += scaling(Entry("dpjax_sweep", mechanism, CPUS), sizes)
+        rows += scaling(Entry("dpjax_sweep", mechanism, CPUS), sizes, REPEATS)
         progress(step, steps)
     for size in dict.fromkeys([min(10**6, trials), trials]):
         rows += memory(Entry("dpjax_sweep", "laplace", CPUS, points=GRID), size)
     if has_accelerator():
         for mechanism in MECHANISMS:
-            rows += rates([Entry(name, mechanism, 0) for name in ACCELERATED], trials)
+            rows += rates([Entry(name, mechanism, 0) for name in ACCELERATED], trials, REPEATS)
     progress(steps, steps)
     return rows
 
 
-def rates(chosen: Sequence[Entry], trials: int, repeats: int = REPEATS) -> list[dict[str, Cell]]:
+def rates(chosen: Sequence[Entry], trials: int, repeats: int) -> list[dict[str, Cell]]:
     """One row for each entry, from interleaved repeats."""
     with contextlib.ExitStack() as running:
         workers = {entry: running.enter_context(Worker(entry)) for entry in chosen}
@@ -113,7 +113,7 @@ def rates(chosen: Sequence[Entry], trials: int, repeats: int = REPEATS) -> list[
         ]
 
 
-def scaling(entry: Entry, sizes: Sequence[int], repeats: int = REPEATS) -> list[dict[str, Cell]]:
+def scaling(entry: Entry, sizes: Sequence[int], repeats: int) -> list[dict[str, Cell]]:
     """One row for each number of trials."""
     with Worker(entry) as worker:
         for size in sizes:

@@ -73,7 +73,7 @@ def test_operations_of_a_word():
 
 @pytest.mark.slow
 def test_the_whole_benchmark_at_a_small_size(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(throughput, "REPEATS", 2)
+    monkeypatch.setattr(throughput, "REPEATS", 1)
     monkeypatch.setattr(throughput, "SECONDS", 0.01)
     assert main(["throughput", "--trials", "2e6", "--out", str(tmp_path)]) == 0
     rows = table.read(tmp_path / "throughput.csv", throughput.COLUMNS)
