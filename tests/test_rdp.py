@@ -269,3 +269,15 @@ def test_rounding_near_order_1_is_no_bound(q, count, delta, conversion):
     steps = count * loss.sampled_gaussian(q, 0.5)
     bracket = exact.epsilon_bracket(steps, delta)
     assert rdp.epsilon(steps, delta, conversion=conversion) >= bracket.lower
+
+
+def test_optimal_holds_next_to_the_largest_loss_at_a_tiny_delta():
+    """There it is tight, and a difference of two logs near log delta."""
+    count, each = 200, 1 / 1155965.6199576082
+    composition = count * loss.randomized_response(1 / each)
+    epsilon = count * each * (1 - 1e-8)
+    with mp.workdps(50):
+        most = count / mp.mpf(1 / each)
+        chance = (1 / (1 + mp.exp(-most / count))) ** count
+        delta = float(-chance * mp.expm1(mp.mpf(epsilon) - most))
+    assert rdp.epsilon(composition, delta, conversion="optimal") >= epsilon

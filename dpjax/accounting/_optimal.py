@@ -41,8 +41,9 @@ def optimal_epsilon(t: Reals, cumulant: Reals, delta: Reals) -> Reals:
         return np.where(usable[..., None], -_epsilon(logit, *parameters), 0.0)
 
     _, least = quasi_convex_minimum(negative, low, np.maximum(low, 0) + 36, _STEP)
-    # the search may miss the maximum by its own rounding
-    found = np.maximum(-least + 1e-14 * (1 + np.abs(least)), certain)
+    # the search may miss the maximum by its own rounding, of a difference of logs near log delta
+    slack = 1e-14 * (1 + np.abs(least)) + 16 * np.finfo(float).eps * np.abs(log_delta)
+    found = np.maximum(-least + slack, certain)
     return np.where(usable, np.minimum(found, improved), improved)
 
 
