@@ -18,7 +18,8 @@ the grid. Atoms beside the grid can leave no tangents: then every loss is moved 
 
 Above the grid's end b, where F is F(exp(b)) + (exp(b) - v) Q(L > b) for v up to exp(b), the losses
 go to b and to infinity. That is F itself while the other losses of the sum leave no v above exp(b),
-and never below it.
+and never below it. From below one release after another is cut so, beside true or cut ones, whose
+losses have the same least; only then what is finite of each goes to the grid.
 """
 
 from typing import NamedTuple

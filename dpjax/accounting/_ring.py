@@ -98,7 +98,7 @@ def composed(laws: list[Law], counts: list[float], window: Window, size: int) ->
     product = np.ones(size // 2 + 1, complex)
     log_bound, log_loss = np.zeros(size // 2 + 1), np.zeros(size // 2 + 1)
     chernoff = np.zeros(2)
-    slip, slack, log_finite = _UNIT * abs(start), window.cut + 1e-14, 0.0
+    slip, excess, log_finite = _UNIT * abs(start), 0.0, 0.0
     for law, count in zip(laws, counts, strict=True):
         points = law.start + step * np.arange(law.masses.size)
         logs = np.log(law.masses) + c * points
@@ -115,7 +115,7 @@ def composed(laws: list[Law], counts: list[float], window: Window, size: int) ->
         log_bound += count * np.log(modulus + own + 16 * _UNIT * modulus)
         log_loss += count * np.log1p(16 * _UNIT + own / modulus)
         slip += count * (law.slip + 4 * _UNIT * largest)
-        slack += count * max(float(law.masses.sum()) + law.infinite - 1, 0.0)
+        excess += count * max(float(law.masses.sum()) + law.infinite - 1, 0.0)
         log_finite += count * np.log1p(-min(law.infinite, 1.0))
         for i, place in enumerate((-window.places[0], window.places[1])):
             chernoff[i] += count * _log_sum(logs - peak + place * points)
@@ -146,7 +146,7 @@ def composed(laws: list[Law], counts: list[float], window: Window, size: int) ->
         log_scale - c * origin,
         log_scale + payoff + outside,
         float(-np.expm1(log_finite)),
-        slack,
+        float(window.cut + 1e-14 + np.expm1(excess)),
         float(most - slip),
         slip,
     )
