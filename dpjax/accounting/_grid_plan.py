@@ -12,11 +12,11 @@ from dpjax.accounting.leaks import Leak
 from dpjax.accounting.loss import PrivacyLoss
 
 _CUT = 17.0  # tails are cut at exp(-17) of the answer
-_WIDENING = np.geomspace(1e-12, 1, 400)  # edges of the coarse laws
-_TILTS = np.geomspace(0.03, 1, 24)  # in units of the saddle
+_WIDENING = np.geomspace(1e-12, 1, 300)  # edges of the coarse laws
+_TILTS = np.geomspace(0.03, 1, 16)  # in units of the saddle
 _MOST_HIDDEN = 15.0  # logs of the answer's part of the tilted law, for one release
 _LADDER = np.geomspace(1e-12, 1, 120)  # where the end of a law is looked for first
-_PLACES = 2.0 ** (np.arange(-20, 80) / 2)  # of Chernoff's bounds
+_PLACES = 2.0 ** np.arange(-10, 40)  # of Chernoff's bounds
 _FINEST = 1 << 11  # places tried, in units of 1 over the widest law
 _GUESSES = 4
 
