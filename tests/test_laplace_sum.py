@@ -132,3 +132,9 @@ def test_where_the_sum_is_too_long():
     e0 = np.array([1.0, 1e-8, 301.0, 0.0, math.inf])
     count = np.array([10_000.0, 1e12, 2.0, 2.0, 2.0])
     assert not laplace_sum.applies(e0, count).any()
+
+
+@pytest.mark.parametrize("delta", [1e-17, 1e-20, 1e-100])
+def test_deltas_nearer_to_the_largest_loss_than_floats_are(delta):
+    bracket = exact.epsilon_bracket(2 * loss.laplace(1.0), delta)
+    assert 2 - 1e-14 <= bracket.lower <= bracket.upper <= 2

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 _FAR = 80.0  # of log t
 _CLOSE = 1e-7
+_STEEPEST = 1e14  # over k e0
 
 
 def for_epsilon(pure_epsilon: float, count: int, epsilon: float) -> float:
@@ -19,8 +20,12 @@ def for_epsilon(pure_epsilon: float, count: int, epsilon: float) -> float:
 
 
 def for_log_delta(pure_epsilon: float, count: int, log_delta: float) -> tuple[float, float]:
-    """The saddle where log delta is about the wanted one, and the epsilon, at least 0, there."""
+    """The saddle where log delta is about the wanted one, and the epsilon, at least 0, there.
+
+    Not where epsilon would be nearer to k e0 than floats are: the sum tells nothing left of that.
+    """
     t = _first(lambda t: _saddle(pure_epsilon, count, t)[1] <= log_delta)
+    t = min(t, _STEEPEST / (count * pure_epsilon))
     return t, max(count * pure_epsilon - _saddle(pure_epsilon, count, t)[0], 0.0)
 
 
