@@ -178,9 +178,7 @@ def gathered(leak: Leak, direction: str, start: float, step: float, size: int) -
         (p, p_error, q, q_error), slip = cells(leak, direction, np.append(edges, np.inf))
     p, q = np.maximum(p - p_error, 0), q + q_error  # less of P and more of Q is below
     end = float(points[-2])
-    log_q = np.log(q[-1])
-    last = min(p[-1], np.exp(end + log_q) * (1 + 4 * _UNIT * (2 + abs(end) + abs(log_q))))
-    infinite = max(float((p[-1] - last) - 4 * _UNIT * p[-1]), 0.0)
+    last, infinite = _at_end(p[-1], q[-1], end)
     slip += _SLIVER * max(abs(points[-2]), step)
     p, q, points = p[:-1], q[:-1], points[:-2]
     # the last cell takes in those before it until its mean is not left of its point
@@ -205,6 +203,13 @@ def gathered(leak: Leak, direction: str, start: float, step: float, size: int) -
     return Law(start, step, masses, end, infinite, slip)
 
 
+def _at_end(p: float, q: float, end: float) -> tuple[float, float]:
+    """What of P lies at the grid's end, for all of Q there, and at infinity, from below."""
+    log_q = np.log(q)
+    last = min(p, float(np.exp(end + log_q)) * (1 + 4 * _UNIT * (2 + abs(end) + abs(log_q))))
+    return last, max(float((p - last) - 4 * _UNIT * p), 0.0)
+
+
 def moved_left(leak: Leak, direction: str, start: float, step: float, size: int, c: float) -> Law:
     """From below, of first order: cells gathered at their means of exp(-l), and those moved left.
 
@@ -223,7 +228,10 @@ def moved_left(leak: Leak, direction: str, start: float, step: float, size: int,
     far = past < -shift  # not even that far left of their point: to the next one
     masses = np.where(far, 0, p)
     masses[:-1] += np.where(far, p, 0)[1:]
-    return Law(start - shift, step, masses, np.inf, 0.0, slip)
+    end, infinite = float(points[-1] - shift), 0.0
+    if not far[-1]:
+        masses[-1], infinite = _at_end(p[-1], q[-1] + q_error[-1], end)
+    return Law(start - shift, step, masses, end, infinite, slip)
 
 
 def _without_negative(masses: np.ndarray, step: float) -> np.ndarray:

@@ -25,6 +25,7 @@ _FAR = 20.0  # units of 1 / c that an answer may be from the saddle's
 _AIM = 1e-6  # relative width of a bracket of epsilon at which no finer grid is tried
 _FALL = 5.0  # by which log delta falls, mostly more, from 0 to epsilon
 _POOR = 1e-2  # and from which on the plan may be at fault and not the grid
+_LOOSE = 1e-4  # and from which on it is tried whatever the last one gained
 _TURNS, _MOST_FINER = 5, 4
 _MOST_LAWS = 40  # different ones in a sum
 
@@ -107,16 +108,17 @@ def _refine(
             found, gap = answer(_compose(plan, direction, points), wanted[row], result[:, row])
             lower, upper = np.fmax(found[0], lower), np.fmin(found[2], upper)
             width = (upper - lower) / (upper if answer is _solve else _FALL)
-            middle = middle if gap > 2 * width else found[1]
+            middle = middle if gap > 2 * width < _POOR else found[1]
             middle = np.nan_to_num(middle, nan=upper)
             result[:, row] = lower, np.clip(middle, lower, upper), upper
-            if not width > _AIM or upper <= enough or gap > hoped:
+            if not width > _AIM or upper <= enough or (gap > hoped and width < _LOOSE):
                 break
             if turn > 0 or gap < _POOR:
                 finer = 2.0 ** np.ceil(np.log2(min(gap / _AIM, 1e9)) / 2)
                 finer = max(1.0, min(finer, _MOST // points, _MOST_FINER))
-                hoped = gap / 2  # it falls with the square of the step, but for rounding
-                if finer == 1 or gap * (points / _MOST) ** 2 > width / 2:
+                # the gap falls with the square of the step, but for rounding; one side may lack yet
+                hoped = gap / 2
+                if finer == 1 or (width / 2 < gap * (points / _MOST) ** 2 and width < _LOOSE):
                     break
                 points = int(points * finer)
     return result
@@ -142,7 +144,7 @@ def _solve(
         upper, step = min(upper + step, known[2]), 2 * step
     if above.delta(0.0, 1) <= log_delta:
         upper = 0.0
-    gap = np.nan_to_num((at_most - at_least) / slope / middle, nan=np.inf)
+    gap = np.nan_to_num((at_most - at_least) / slope / middle, nan=np.inf, posinf=np.inf)
     return np.array([min(lower, upper), middle, upper]), float(gap)
 
 
