@@ -90,7 +90,8 @@ def epsilon_bracket(loss: PrivacyLoss, delta: Any) -> Bracket:
         Bracket of arrays: exactly 0 where delta is at least the total variation, infinity where
         delta is below the mass of infinite loss. Of two directions the worse counts. Most are 1e-9
         of epsilon wide or narrower. Wider are few releases of a small sample (1e-6, up to 4e-6;
-        5e-5 at q = 1e-8), sums of thousands of different discrete Laplace noises
+        5e-5 at q = 1e-8; 5e-3 with noise below 0.05 of the sensitivity), or one beside a release of
+        few possible losses (no lower end), sums of thousands of different discrete Laplace noises
         (3e-2), and those of different discrete Gaussians (only a Chernoff bound above).
 
     Raises:
