@@ -1,12 +1,9 @@
-"""One release of a Poisson sample: its delta from that of the release without sampling."""
+"""One release of a Poisson sample: its delta and its loss, from the release without sampling."""
 
 from collections.abc import Callable
 
 import numpy as np
 from scipy import special
-
-_UNIT = np.finfo(float).eps
-_NARROW = 0.02  # (0.02)^6 / 3e5 < 3e-16
 
 
 @np.errstate(all="ignore")  # log 0, and overflow to infinity, are the right limits throughout
@@ -42,23 +39,6 @@ def place_of_loss(level: np.ndarray, sampling_probability: np.ndarray) -> np.nda
     near = np.log(np.maximum(np.expm1(np.minimum(level, 1)) / q + 1, 0))
     far = level - np.log(q) + np.log1p(-(1 - q) * np.exp(-np.maximum(level, 1)))
     return np.where(level < 1, near, far)
-
-
-def normal_between(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The chance of a standard normal number between two, and a bound on its error.
-
-    Next to each other the density's series around the middle m is right to (h (1 + |m|))^6 / 3e5.
-    """
-    width, m2 = high - low, ((low + high) / 2) ** 2
-    series = 1 + (m2 - 1) * width**2 / 24 + (m2**2 - 6 * m2 + 3) * width**4 / 1920
-    narrow = np.exp(-m2 / 2) * width * series / np.sqrt(2 * np.pi)
-    side = low + high > 0  # there the upper tails are smaller
-    near = np.where(side, special.ndtr(-low), special.ndtr(high))
-    far = np.where(side, special.ndtr(-high), special.ndtr(low))
-    error = _UNIT * (8 - 4 * np.log(np.maximum(near, 1e-300))) * near + 1e-300
-    is_narrow = width * (1 + np.sqrt(m2)) < _NARROW
-    value = np.where(is_narrow, narrow, np.maximum(near - far, 0))
-    return value, np.where(is_narrow, _UNIT * (8 + 2 * m2) * narrow + 1e-300, error)
 
 
 def log_mixed_ratio(z: np.ndarray, sampling_probability: np.ndarray) -> np.ndarray:

@@ -216,9 +216,7 @@ def _ends(
     level = log_mixed_ratio(np.stack([-e0, e0], 1), q[:, None])
     fall = (60 + e0) / np.maximum(power, 1e-300)
     edge = level[:, 1] - fall if direction == "remove" else level[:, 0] + fall
-    near = np.log(np.expm1(np.minimum(edge, 1)) / q + 1)
-    far = edge - np.log(q) + np.log1p(-(1 - q) * np.exp(-np.maximum(edge, 1)))
-    z = np.where(edge < 1, near, far)
+    z = place_of_loss(edge, q)
     z = np.where((level[:, 0] < edge) & (edge < level[:, 1]) & (np.abs(z) < e0), z, np.nan)
     if direction == "remove":
         return np.where(np.isnan(z), -e0, z), e0
