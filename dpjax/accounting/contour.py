@@ -123,7 +123,7 @@ class Line:
         return size.sum(1), (size * y).sum(1), self.errors.sum(1)
 
     def _sums(self, epsilon: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Re sum of value exp(-i epsilon y), and its slope less that of exp(K(c) - epsilon c).
+        """Re sum of value exp(-i epsilon y), and the slope of exp(-epsilon c) times it, over that.
 
         With n = a b + b' the exponential is a product: two short vectors, and a matrix between.
         """
@@ -196,7 +196,6 @@ def _end(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where lines may end, infinite if not before `most`, and the bound on what is left out."""
     end, tail = np.full(len(c), np.inf), np.zeros(len(c))
-    todo = np.arange(len(c))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         last = loss.log_decay(c, most[:, None], direction) - np.log(np.pi * most[:, None])
     todo = np.flatnonzero((last <= room)[:, 0])  # of the others no end will do

@@ -34,12 +34,8 @@ def epsilon(
     middle = np.clip(np.nan_to_num(saddle.epsilon), 0, upper)
     result = np.stack([np.zeros_like(upper), middle, upper])
     result = result if known is None else narrower(result, known)
-    open_rows = np.flatnonzero(upper > best)
-    part = _saddle.Saddle(*(value[open_rows] for value in saddle))
-    drawn = _lines(loss.take(open_rows), direction, log_delta[open_rows], part, nodes)
-    for rows, line in drawn:
-        where = open_rows[rows]
-        ends = np.stack(contour.solve(line, log_delta[where], part.epsilon[rows]))
+    for where, line in _lines(loss, direction, log_delta, saddle, upper > best, nodes):
+        ends = np.stack(contour.solve(line, log_delta[where], saddle.epsilon[where]))
         result[:, where] = narrower(ends, result[:, where])
     return result
 
@@ -62,11 +58,7 @@ def log_delta(
     upper = _saddle.chernoff_log_delta(loss, direction, epsilon, saddle)
     result = np.stack([np.full_like(upper, -np.inf), np.fmin(saddle.log_delta, upper), upper])
     result = result if known is None else narrower(result, known)
-    open_rows = np.flatnonzero(upper > best)
-    part = _saddle.Saddle(*(value[open_rows] for value in saddle))
-    drawn = _lines(loss.take(open_rows), direction, part.log_delta, part, nodes)
-    for rows, line in drawn:
-        where = open_rows[rows]
+    for where, line in _lines(loss, direction, saddle.log_delta, saddle, upper > best, nodes):
         ends = np.stack(line.log_delta(epsilon[where])[:3])
         result[:, where] = narrower(ends, result[:, where])
     return result
@@ -85,12 +77,15 @@ def _lines(
     direction: str,
     log_delta: np.ndarray,
     saddle: _saddle.Saddle,
+    is_open: np.ndarray,
     nodes: tuple[float, float],
 ) -> Iterator[tuple[np.ndarray, contour.Line]]:
-    """Lines for groups of rows that are about as long and fit in memory together."""
-    if log_delta.size == 0:
+    """Lines for groups of open rows that are about as long and fit in memory together."""
+    if not is_open.any():
         return
-    plan = contour.plan(loss, direction, log_delta, saddle)
+    left = np.flatnonzero(is_open)
+    loss, saddle = loss.take(left), _saddle.Saddle(*(value[left] for value in saddle))
+    plan = contour.plan(loss, direction, log_delta[left], saddle)
     order = np.argsort(plan.nodes)
     sizes = plan.nodes[order]
     order = order[np.isfinite(sizes) & (sizes > nodes[0]) & (sizes <= nodes[1])]
@@ -101,5 +96,5 @@ def _lines(
         rows = order[start:room]
         rows = rows[plan.nodes[rows] <= most]
         part = contour.Plan(*(value[rows] for value in vars(plan).values()))
-        yield rows, contour.draw(loss.take(rows), direction, part)
+        yield left[rows], contour.draw(loss.take(rows), direction, part)
         start += len(rows)

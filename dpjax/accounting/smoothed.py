@@ -84,9 +84,8 @@ def log_delta(
     Rows whose answer is surely not above `best` may only be bounded.
     """
     result = known.copy()
-    for row, wanted in enumerate(epsilon):
-        if known[2, row] <= np.broadcast_to(best, epsilon.shape)[row]:
-            continue
+    for row in np.flatnonzero(~(known[2] <= best)):
+        wanted = epsilon[row]
         part = loss.take(np.array([row]))
         saddle = _saddle.for_epsilon(part, direction, np.array([wanted]))
         smoothed = _smoothed(part, direction, saddle)
@@ -110,9 +109,8 @@ def epsilon(
     Rows whose answer is surely not above `best` may only be bounded.
     """
     result = known.copy()
-    for row, wanted in enumerate(log_delta):
-        if known[2, row] <= np.broadcast_to(best, log_delta.shape)[row]:
-            continue
+    for row in np.flatnonzero(~(known[2] <= best)):
+        wanted = log_delta[row]
         part = loss.take(np.array([row]))
         saddle = _saddle.for_delta(part, direction, np.array([wanted]))
         smoothed = _smoothed(part, direction, saddle)
