@@ -1,4 +1,7 @@
-"""Where the grids of `discretized` lie, found from coarse laws: they steer, and prove nothing."""
+"""Where the grids of `discretized` lie, found from coarse laws.
+
+They steer. Of what is found here only the least losses, with the chance of less, enter a proof.
+"""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -70,13 +73,13 @@ class Laws(NamedTuple):
     least: list[float]
     cut: float
     infinite: float
-    leftmost: _Coarse
-    coarse: _Coarse
-    rightmost: _Coarse
+    leftmost: PrivacyLoss
+    coarse: PrivacyLoss
+    rightmost: PrivacyLoss
 
 
 def log_of_one(terms: list[tuple[Leak, float]], direction: str, epsilon: Any) -> Any:
-    """Log delta as if one release alone lost all: good where tails are heavy, and steering."""
+    """Log delta as if one release alone lost all: a guess, good where tails are heavy."""
     total = np.zeros(np.shape(epsilon))
     for leak, count in terms:
         once = leak.log_delta_once(np.atleast_1d(epsilon), direction)
@@ -103,8 +106,7 @@ def guessed(
         finite = np.exp(log_delta) - laws.infinite
         before, guess = guess, min(2 * guess, most)
         if finite > 0:
-            composition = PrivacyLoss(((laws.coarse, np.array([1])),))
-            saddle = _saddle.for_delta(composition, direction, np.log([finite]))
+            saddle = _saddle.for_delta(laws.coarse, direction, np.log([finite]))
             if not saddle.epsilon[0] > 0:  # it may be 0
                 return before, coarse_laws(terms, direction, log_delta, (0.0, 1.5 * before))
             guess = min(float(saddle.epsilon[0]), most)
@@ -121,8 +123,7 @@ def guessed_size(
     for size in (log_of_one(terms, direction, epsilon), middle):
         laws = coarse_laws(terms, direction, float(size), (epsilon, epsilon))
         if laws is not None:
-            composition = PrivacyLoss(((laws.coarse, np.array([1])),))
-            saddle = _saddle.for_epsilon(composition, direction, np.array([epsilon]))
+            saddle = _saddle.for_epsilon(laws.coarse, direction, np.array([epsilon]))
             finite = float(np.nan_to_num(saddle.log_delta[0], nan=-np.inf))
             return min(float(np.logaddexp(finite, np.log(laws.infinite))), upper)
     return middle
@@ -163,7 +164,8 @@ def coarse_laws(
         p[[0, -1]] += np.exp(log_cut)  # what is cut off may be gathered at the ends
         log_more = np.log(p / p.sum())
         laws.append(((edges[:-1], log_more), (mean, log_p), (edges[1:], log_more)))
-    sums = (_Coarse(list(side), counts) for side in zip(*laws, strict=True))
+    sides = (_Coarse(list(side), counts) for side in zip(*laws, strict=True))
+    sums = (PrivacyLoss(((side, np.array([1])),)) for side in sides)
     cut = sum(counts) * float(np.exp(log_cut))
     return Laws(terms, ranges, least, cut, float(infinite), *sums)
 
@@ -188,8 +190,7 @@ def planned(found: Laws, direction: str, log_size: float, epsilon: float) -> Pla
     `log_size` is about the log of delta, and `epsilon` about its place.
     """
     terms, ranges, least_losses, cut, _, leftmost, coarse, rightmost = found
-    composition = PrivacyLoss(((coarse, np.array([1])),))
-    saddle = _saddle.for_epsilon(composition, direction, np.array([epsilon]))
+    saddle = _saddle.for_epsilon(coarse, direction, np.array([epsilon]))
     widest = max(high - low for low, high in ranges)
     places = _PLACES[_PLACES * widest <= _FINEST]  # beyond, the grid's own steps tell
     t = np.unique(np.concatenate([-places, saddle.c[0] * _TILTS, saddle.c[0] + places]))

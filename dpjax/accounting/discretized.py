@@ -22,12 +22,16 @@ from dpjax.accounting.loss import PrivacyLoss
 
 _FIRST, _MOST = 1 << 14, 1 << 18  # points of the ring
 _FAR = 20.0  # units of 1 / c that an answer may be from the saddle's
-_AIM = 1e-6  # relative width of a bracket of epsilon at which no finer grid is tried
-_FALL = 5.0  # by which log delta falls, mostly more, from 0 to epsilon
-_POOR = 1e-2  # and from which on the plan may be at fault and not the grid
-_LOOSE = 1e-4  # and from which on it is tried whatever the last one gained
+_POOR = 1e-2  # relative width from which on the plan may be at fault and not the grid
+_LOOSE = 1e-4  # and from which on a finer grid is tried whatever the last one gained
 _TURNS, _MOST_FINER = 5, 4
 _MOST_LAWS = 40  # different ones in a sum
+
+AIM = 1e-6
+"""Relative width of a bracket of epsilon at which no finer grid is tried."""
+
+FALL = 5.0
+"""Log delta falls by so much from 0 to epsilon, mostly more: widths of it may be as many times."""
 
 
 def possible(loss: PrivacyLoss) -> bool:
@@ -107,14 +111,14 @@ def _refine(
                 break
             found, gap = answer(_compose(plan, direction, points), wanted[row], result[:, row])
             lower, upper = np.fmax(found[0], lower), np.fmin(found[2], upper)
-            width = (upper - lower) / (upper if answer is _solve else _FALL)
+            width = (upper - lower) / (upper if answer is _solve else FALL)
             middle = middle if gap > 2 * width < _POOR else found[1]
             middle = np.nan_to_num(middle, nan=upper)
             result[:, row] = lower, np.clip(middle, lower, upper), upper
-            if not width > _AIM or upper <= enough or (gap > hoped and width < _LOOSE):
+            if not width > AIM or upper <= enough or (gap > hoped and width < _LOOSE):
                 break
             if turn > 0 or gap < _POOR:
-                finer = 2.0 ** np.ceil(np.log2(min(gap / _AIM, 1e9)) / 2)
+                finer = 2.0 ** np.ceil(np.log2(min(gap / AIM, 1e9)) / 2)
                 finer = max(1.0, min(finer, _MOST // points, _MOST_FINER))
                 # the gap falls with the square of the step, but for rounding; one side may lack yet
                 hoped = gap / 2
@@ -170,9 +174,9 @@ def _root(value: Callable[[float], float], low: float, high: float) -> tuple[flo
 def _evaluate(
     pair: tuple[Composed, Composed], epsilon: float, known: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Lower, estimate, upper of log delta; and how far apart the two laws leave it, over _FALL."""
+    """Lower, estimate, upper of log delta; and how far apart the two laws leave it, over `FALL`."""
     lower, upper = pair[0].delta(epsilon, -1), pair[1].delta(epsilon, 1)
-    return np.array([lower, _between(pair, epsilon), upper]), (upper - lower) / _FALL
+    return np.array([lower, _between(pair, epsilon), upper]), (upper - lower) / FALL
 
 
 def _between(pair: tuple[Composed, Composed], epsilon: float) -> float:

@@ -29,10 +29,9 @@ _ROUNDING = 16 * np.finfo(float).eps
 _CLEAR = 1e-15  # how near 1 a delta must be shown to be for nothing more to be asked
 _SHARES = 2.0 ** -np.arange(1, 33)  # places of the bound on 1 - delta
 _LEAST = -744.0  # log of about the least float
-_WIDE = 1e-6  # relative width of a bracket from which on a grid of losses is tried
+_WIDE = discretized.AIM  # relative width of a bracket from which on a grid of losses is tried
 _VERY_WIDE = 5e-6  # and from which on one more release, nearly without loss
 _LOOSE = 1e-4  # and from which on the best bound by Renyi divergences may be less
-_FALL = 5.0  # widths of log delta are as many times those of epsilon
 _LONG = 1 << 14  # nodes of a line from which on a grid of losses is tried first
 _SHORT, _REST = (0, _LONG), (_LONG, np.inf)
 
@@ -201,9 +200,9 @@ def log_delta(
     if rest.any():
         part = loss.take(np.flatnonzero(rest))
         nodes = _SHORT if discretized.possible(part) else (0, np.inf)
-        given = epsilon[rest], None, known[rest]
-        result[:, rest] = integrated.log_delta(part, direction, *given, nodes)
-    wide = closed.possible(loss, direction) & np.isneginf(result[0]) & ~small
+        options = {"best": known[rest], "nodes": nodes}
+        result[:, rest] = integrated.log_delta(part, direction, epsilon[rest], **options)
+    wide = ~quick & closed.possible(loss, direction) & np.isneginf(result[0]) & ~small
     if wide.any():
         part = loss.take(np.flatnonzero(wide))
         result[:, wide] = closed.log_delta(part, direction, epsilon[wide])
@@ -211,7 +210,8 @@ def log_delta(
     result[2] = np.fmax(np.fmin(result[2], most), result[0])  # NaN, infinity less infinity: none
     result[1] = np.fmax(np.fmin(result[1], result[2]), result[0])
     for way in _WAYS:
-        wide = np.flatnonzero(~(result[2] - result[0] <= _FALL * way.width) & (result[2] > known))
+        narrow = result[2] - result[0] <= discretized.FALL * way.width
+        wide = np.flatnonzero(~narrow & (result[2] > known))
         if wide.size and way.possible(loss):
             part = loss.take(wide)
             given = epsilon[wide], result[:, wide], known[wide]
@@ -274,11 +274,12 @@ def _epsilon(
     if rest.any():
         some = part.take(np.flatnonzero(rest))
         nodes = _SHORT if discretized.possible(some) else (0, np.inf)
-        given = wanted[rest], None, known[todo][rest]
-        answer[:, rest] = integrated.epsilon(some, direction, *given, nodes)
+        options = {"best": known[todo][rest], "nodes": nodes}
+        answer[:, rest] = integrated.epsilon(some, direction, wanted[rest], **options)
     answer[2] = np.fmax(np.fmin(answer[2], most[todo]), answer[0])
     answer[1] = np.minimum(answer[1], answer[2])
-    wide = closed.possible(part, direction) & (answer[2] - answer[0] > 1e-9 * answer[2])
+    wide = answer[2] - answer[0] > 1e-9 * answer[2]
+    wide &= ~quick & closed.possible(part, direction)
     if wide.any():
         some = part.take(np.flatnonzero(wide))
         answer[:, wide] = closed.epsilon(some, direction, wanted[wide])
